@@ -1,0 +1,50 @@
+# `make demo` and `make test` set up everything they need in .venv and then run.
+# The only requirements are Python 3.11 or newer and make.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+JOBS ?= 2
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+.PHONY: help demo test lint format bench clean
+
+help:
+	@echo "make demo     make a small data set, measure it privately, print what was released"
+	@echo "make test     lint, type-check and test"
+	@echo "make format   let ruff rewrite the code"
+	@echo "make bench    print the benchmark tables of docs/benchmarks.md (minutes; large files)"
+	@echo "make clean    remove .venv and caches"
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit("privfield needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Try: make PYTHON=python3.12") if sys.version_info < (3, 11) else None'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.user: $(BIN)/python pyproject.toml constraints.txt
+	$(INSTALL) --editable .
+	@touch $@
+
+$(VENV)/.dev: $(BIN)/python pyproject.toml constraints.txt
+	$(INSTALL) --editable '.[dev]'
+	@touch $@ $(VENV)/.user
+
+demo: $(VENV)/.user
+	$(BIN)/python examples/first_measurement.py
+
+test: lint
+	$(BIN)/python -m pytest --numprocesses $(JOBS)
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(VENV)/.dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.dev
+	$(BIN)/python benchmarks/counting.py
+	$(BIN)/python benchmarks/privacy.py
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,1 @@
+"""Budgets, adjacency, conversions, additive noise, selection, ledger. Knows nothing of models."""

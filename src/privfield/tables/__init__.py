@@ -1,0 +1,1 @@
+"""From any source to coded columns, in batches; counting; per-person limits."""
