@@ -1,3 +1,29 @@
-"""privfield: graphical models from sensitive data under differential privacy."""
+"""privfield: graphical models from sensitive data under differential privacy.
+
+>>> import privfield as pf
+>>> schema = pf.Schema({"smoker": ["no", "yes"], "age": pf.Bins([0, 18, 40, 65, 120])})
+"""
 
 from privfield._version import __version__ as __version__
+from privfield.errors import BudgetRefused as BudgetRefused
+from privfield.errors import InputError as InputError
+from privfield.measure.marginals import measure as measure
+from privfield.measure.measurements import Measurements as Measurements
+from privfield.privacy.adjacency import Adjacency as Adjacency
+from privfield.privacy.budgets import NON_PRIVATE as NON_PRIVATE
+from privfield.privacy.budgets import ZCDP as ZCDP
+from privfield.privacy.budgets import ApproxDP as ApproxDP
+from privfield.privacy.budgets import Cost as Cost
+from privfield.privacy.budgets import PureDP as PureDP
+from privfield.privacy.ledger import Ledger as Ledger
+from privfield.progress import Progress as Progress
+from privfield.schema import Bins as Bins
+from privfield.schema import Person as Person
+from privfield.schema import Schema as Schema
+
+
+def check(data: object, schema: Schema) -> object:
+    """For the data's owner only: how many values fall outside the schema; see `CheckReport`."""
+    from privfield.tables.check import check as run
+
+    return run(data, schema)

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, and the zip-of-JSON-and-arrays format of all saved values."""
+"""Files that appear whole or not at all; saved values as a zip of JSON and arrays."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ def write_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     try:
         handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     except OSError as error:
-        raise InputError(f"path: cannot write in {str(target.parent)!r}: {error.strerror}.") from None
+        raise InputError(
+            f"path: cannot write in {str(target.parent)!r}: {error.strerror}."
+        ) from None
     try:
         with os.fdopen(handle, "wb") as file:
             yield file
@@ -55,7 +57,7 @@ def _umask() -> int:
 
 
 def pack(kind: str, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
-    """The bytes of a saved value: a zip with one JSON header and plain .npy arrays, never pickle."""
+    """The bytes of a saved value: a zip with a JSON header and plain .npy arrays, never pickle."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         text = json.dumps({"kind": kind, **header}, indent=1, ensure_ascii=False, allow_nan=False)
@@ -69,7 +71,7 @@ def pack(kind: str, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]
 
 
 def unpack(kind: str, data: bytes, source: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Undo `pack`; anything but a whole file of that kind is an `InputError` that names `source`."""
+    """Undo `pack`; all but a whole file of that kind is an `InputError` that names `source`."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             names = archive.namelist()

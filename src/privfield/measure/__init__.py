@@ -1,0 +1,1 @@
+"""The only steps that read private records. Each is charged before it runs."""

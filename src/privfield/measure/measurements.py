@@ -1,0 +1,192 @@
+"""Noisy contingency tables with their noise law and cost: what leaves the private side."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfield._version import __version__
+from privfield.errors import InputError
+from privfield.files import pack, read_bytes, unpack, write_whole
+from privfield.privacy.adjacency import Adjacency
+from privfield.privacy.budgets import NON_PRIVATE, Budget, NonPrivate, budget_from_json
+from privfield.privacy.noise import LAWS, LawName, NoiseLaw
+from privfield.schema import Schema
+from privfield.schema_toml import schema_from_toml, schema_to_toml
+
+_FORMAT = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Measurements:
+    """Noisy tables of some cliques. Everything computed from them is free of further privacy cost.
+
+    `tables[i]` has one axis per name in `cliques[i]`. `noise` is the law and `scales[i]` its scale
+    (b of Laplace, σ of Gaussian noise). `total` is the public number of rows, None where it is
+    private or unknown. `cost` and `adjacency` are None for tables that came from elsewhere.
+    `stamp` is None, or says why these numbers protect nobody.
+    """
+
+    schema: Schema
+    cliques: tuple[tuple[str, ...], ...]
+    tables: tuple[NDArray[Any], ...]
+    noise: LawName
+    scales: tuple[float, ...]
+    total: int | float | None
+    cost: Budget | NonPrivate | None
+    adjacency: Adjacency | None
+    grid: float = 1.0
+    stamp: str | None = None
+
+    def __post_init__(self) -> None:
+        _validate(self)
+        for table in self.tables:
+            table.flags.writeable = False
+
+    @classmethod
+    def from_tables(
+        cls,
+        schema: Schema,
+        cliques: Sequence[Sequence[str]],
+        tables: Sequence[Any],
+        *,
+        noise: str,
+        scale: float | Sequence[float],
+        total: float | None = None,
+        adjacency: str | None = None,
+        cost: Budget | None = None,
+    ) -> Measurements:
+        """Statistics that were made private elsewhere; `scale` is one number or one per table."""
+        many = isinstance(scale, Sequence | np.ndarray)
+        if not isinstance(tables, Sequence | np.ndarray) or len(tables) != len(cliques):
+            raise InputError(f"tables must hold one array for each of {len(cliques)} cliques.")
+        try:
+            arrays = tuple(np.array(table, dtype=np.float64) for table in tables)
+            scales = tuple(float(s) for s in scale) if many else (float(scale),) * len(arrays)  # type: ignore[union-attr,arg-type]
+        except (TypeError, ValueError):
+            raise InputError("tables and scale must hold numbers only.") from None
+        return cls(
+            schema,
+            tuple(tuple(clique) for clique in cliques),
+            arrays,
+            noise,  # type: ignore[arg-type]  # checked with the rest
+            scales,
+            total,
+            cost,
+            None if adjacency is None else Adjacency.parse(adjacency),
+        )
+
+    @property
+    def laws(self) -> tuple[NoiseLaw, ...]:
+        """The noise law of each table."""
+        return tuple(NoiseLaw(self.noise, scale, self.grid) for scale in self.scales)
+
+    def table(self, clique: Sequence[str]) -> NDArray[Any]:
+        """The noisy table of a clique, axes in the order asked."""
+        asked = tuple(clique)
+        for names, table in zip(self.cliques, self.tables, strict=True):
+            if sorted(names) == sorted(asked):
+                return np.transpose(table, [names.index(name) for name in asked])
+        raise InputError(f"clique {asked!r} was not measured; see .cliques for what was.")
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write to a file that appears whole or not at all."""
+        data = self.to_bytes()
+        with write_whole(path) as file:
+            file.write(data)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Measurements:
+        """Read what `save` wrote; anything else is an `InputError`."""
+        return cls.from_bytes(read_bytes(path), repr(str(path)))
+
+    def to_bytes(self) -> bytes:
+        """The bytes of a saved file: a zip of JSON and arrays."""
+        header = {
+            "format": _FORMAT,
+            "version": __version__,
+            "schema": schema_to_toml(self.schema),
+            "cliques": [list(clique) for clique in self.cliques],
+            "noise": self.noise,
+            "scales": list(self.scales),
+            "grid": self.grid,
+            "total": self.total,
+            "cost": _cost_to_json(self.cost),
+            "adjacency": None if self.adjacency is None else str(self.adjacency),
+            "stamp": self.stamp,
+        }
+        arrays = {f"table{index}": table for index, table in enumerate(self.tables)}
+        return pack("measurements", header, arrays)
+
+    @classmethod
+    def from_bytes(cls, data: bytes, source: str = "this") -> Measurements:
+        """Undo `to_bytes`; `source` names the origin in errors."""
+        header, arrays = unpack("measurements", data, source)
+        if header.get("format") != _FORMAT:
+            raise InputError(f"{source} has format {header.get('format')!r}; this is {_FORMAT}.")
+        try:
+            cliques = tuple(tuple(clique) for clique in header["cliques"])
+            adjacency = header["adjacency"]
+            return cls(
+                schema_from_toml(header["schema"]),
+                cliques,
+                tuple(arrays[f"table{index}"] for index in range(len(cliques))),
+                header["noise"],
+                tuple(header["scales"]),
+                header["total"],
+                _cost_from_json(header["cost"]),
+                None if adjacency is None else Adjacency.parse(adjacency),
+                header["grid"],
+                header["stamp"],
+            )
+        except (KeyError, TypeError, AttributeError, InputError):
+            raise InputError(f"{source} is damaged: its parts do not fit together.") from None
+
+    def __repr__(self) -> str:
+        stamp = f"{self.stamp}. " if self.stamp else ""
+        cells = sum(table.size for table in self.tables)
+        return (
+            f"<{stamp}{len(self.tables)} noisy tables, {cells:,} cells, {self.noise} noise, "
+            f"cost {self.cost}, {self.adjacency}>"
+        )
+
+
+def _validate(m: Measurements) -> None:
+    if not isinstance(m.schema, Schema):
+        raise InputError(f"schema must be a pf.Schema; got {type(m.schema).__name__}.")
+    if m.noise not in LAWS:
+        raise InputError(f"noise must be one of {', '.join(map(repr, LAWS))}; got {m.noise!r}.")
+    if not len(m.cliques) == len(m.tables) == len(m.scales):
+        raise InputError(
+            f"cliques, tables and scales must be equally many; "
+            f"got {len(m.cliques)}, {len(m.tables)} and {len(m.scales)}."
+        )
+    for clique, table, scale in zip(m.cliques, m.tables, m.scales, strict=True):
+        shape = tuple(m.schema.shape[i] for i in m.schema.clique(clique))
+        if table.shape != shape:
+            raise InputError(f"the table of {clique!r} must have shape {shape}; got {table.shape}.")
+        if table.dtype.kind not in "if" or not np.isfinite(table).all():
+            raise InputError(f"the table of {clique!r} must hold finite numbers only.")
+        if not np.isfinite(scale) or (scale <= 0) != (m.noise == "none") or scale < 0:
+            raise InputError(f"the noise scale of {clique!r} must be above 0; got {scale}.")
+    if m.total is not None and not (np.isfinite(m.total) and m.total >= 0):
+        raise InputError(f"total must be None or a number from 0; got {m.total}.")
+    if not (np.isfinite(m.grid) and m.grid > 0):
+        raise InputError(f"grid must be above 0; got {m.grid}.")
+
+
+def _cost_to_json(cost: Budget | NonPrivate | None) -> Any:
+    if isinstance(cost, NonPrivate):
+        return "non-private"
+    return None if cost is None else cost.to_json()
+
+
+def _cost_from_json(data: Any) -> Budget | NonPrivate | None:
+    if data == "non-private":
+        return NON_PRIVATE
+    return None if data is None else budget_from_json(data)

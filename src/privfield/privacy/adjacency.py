@@ -1,0 +1,52 @@
+"""Which two data sets count as neighbours, with the sensitivities that follow from it.
+
+Proofs: docs/privacy/marginals.md. Sensitivities are whole numbers, so nothing is rounded here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from privfield.errors import InputError
+
+
+class Adjacency(StrEnum):
+    """Neighbouring data sets differ by one privacy unit: a row, or a person with all their rows."""
+
+    REPLACE_ONE = "replace-one"  # one unit has other values; the number of units is public
+    ADD_REMOVE = "add-remove"  # one unit is there or not; the number of units is private
+    FLIP_OUTCOME = "flip-outcome"  # one node's outcome on a public network is reversed
+
+    @classmethod
+    def parse(cls, value: object) -> Adjacency:
+        """The adjacency of that name, or an `InputError` that lists the legal ones."""
+        try:
+            return cls(value)  # type: ignore[arg-type]
+        except ValueError:
+            legal = ", ".join(repr(member.value) for member in cls)
+            raise InputError(f"adjacency must be one of {legal}; got {value!r}.") from None
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """The most that one unit can move a vector of whole numbers: in L1, and in L2 squared."""
+
+    l1: int
+    l2_squared: int
+
+
+def marginal_sensitivity(adjacency: Adjacency, tables: int, unit_weight: int) -> Sensitivity:
+    """Of that many contingency tables together, where one unit adds at most `unit_weight` to each.
+
+    A unit's contribution to one table is a vector u ≥ 0 with |u|₁ ≤ w. Add-remove moves the table
+    by u, so |u|₁ ≤ w and |u|₂² ≤ w². Replace-one moves it by u - v, so at most 2w and
+    |u|₂² + |v|₂² ≤ 2w². The tables' squares and L1 norms add.
+    """
+    if adjacency is Adjacency.ADD_REMOVE:
+        return Sensitivity(tables * unit_weight, tables * unit_weight**2)
+    if adjacency is Adjacency.REPLACE_ONE:
+        return Sensitivity(2 * tables * unit_weight, 2 * tables * unit_weight**2)
+    raise InputError(
+        "adjacency must be 'replace-one' or 'add-remove' for marginals; got 'flip-outcome'."
+    )

@@ -1,0 +1,62 @@
+"""Numbers as exact fractions, and fractions as floats that err on the stated side.
+
+A float is read as the decimal it prints as: 0.1 is one tenth, so ten charges of 0.1 fill a budget
+of 1 exactly.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+from numbers import Rational
+from typing import TypeAlias
+
+from privfield.errors import InputError
+
+Number: TypeAlias = float | Fraction | Decimal
+
+
+def exact(value: object, name: str) -> Fraction:
+    """The fraction that a user's number stands for; `name` is the parameter in the error text."""
+    if isinstance(value, bool) or not isinstance(value, Rational | float | Decimal):
+        item = getattr(value, "item", None)  # numpy scalars
+        if item is None or isinstance(item(), bool):
+            raise InputError(f"{name} must be a number; got {type(value).__name__}.")
+        return exact(item(), name)
+    if isinstance(value, Rational):
+        return Fraction(value)
+    if not math.isfinite(value):
+        raise InputError(f"{name} must be finite; got {value}.")
+    return Fraction(repr(float(value))) if isinstance(value, float) else Fraction(value)
+
+
+def float_below(value: Fraction) -> float:
+    """The largest float that prints as a decimal of at most `value`."""
+    result = float(value)
+    while Fraction(repr(result)) > value:
+        result = math.nextafter(result, -math.inf)
+    return result
+
+
+def float_above(value: Fraction) -> float:
+    """The smallest float that is at least `value`, both as a binary number and as printed."""
+    result = float(value)
+    while min(Fraction(result), Fraction(repr(result))) < value:
+        result = math.nextafter(result, math.inf)
+    return result
+
+
+def sqrt_above(value: Fraction) -> float:
+    """A float whose exact square is at least `value`, and barely more."""
+    result = math.sqrt(value)
+    while Fraction(result) ** 2 < value:
+        result = math.nextafter(result, math.inf)
+    return result
+
+
+def sqrt_below(value: Fraction) -> Fraction:
+    """A fraction whose square is at most `value`, to about 60 bits."""
+    shift = 2 * max(0, 64 - (value.numerator // value.denominator).bit_length())
+    shift += 2 * max(0, value.denominator.bit_length() - value.numerator.bit_length())
+    return Fraction(math.isqrt((value.numerator << shift) // value.denominator), 1 << (shift // 2))

@@ -1,0 +1,22 @@
+"""How long work tells what it is doing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+
+@dataclass(frozen=True)
+class Progress:
+    """A stage of the work, and how much of it is done where that is public.
+
+    `done` is None while only "still at it" may be said: under add-remove adjacency, and with
+    people as the privacy unit, the number of rows is private.
+    """
+
+    stage: str
+    done: int | None = None
+
+
+ProgressCallback: TypeAlias = Callable[[Progress], None]

@@ -1,0 +1,318 @@
+"""The ledger: exact sums, refusals that say why, damaged files, many processes, kill -9."""
+
+import json
+import multiprocessing
+import os
+import re
+import sqlite3
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+import privfield as pf
+from privfield.privacy.ledger import Ledger
+from privfield.privacy.release import release
+
+REPLACE = "replace-one"
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "study.ledger"
+
+
+def test_ten_tenths_fill_one_and_the_eleventh_is_refused(path):
+    ledger = pf.Ledger(path, total=pf.PureDP(1))
+    for _ in range(10):
+        ledger.charge("a table", pf.PureDP(0.1), REPLACE)
+    assert ledger.spent.epsilon == 1 and ledger.spent_epsilon == 1
+    assert ledger.remaining is None
+    with pytest.raises(pf.BudgetRefused, match=r"Requested: .*Remaining: nothing.*Missing: eps"):
+        ledger.charge("one more", pf.PureDP(1e-9), REPLACE)
+    assert len(ledger.charges()) == 10
+
+
+def test_refusal_says_requested_remaining_missing(path):
+    ledger = pf.Ledger(path, total=pf.ZCDP(0.5))
+    ledger.charge("first", pf.ZCDP(0.4), REPLACE)
+    with pytest.raises(pf.BudgetRefused) as caught:
+        ledger.charge("second", pf.ZCDP(0.3), REPLACE)
+    text = str(caught.value)
+    assert "Requested: ZCDP(rho=0.3). Remaining: ZCDP(rho=0.1). Missing: rho=0.2" in text
+    assert isinstance(caught.value, ValueError)
+    assert ledger.remaining == pf.ZCDP(0.1)
+
+
+def test_the_whole_budget_fits_as_one_charge_of_any_kind(tmp_path):
+    total = pf.ApproxDP(1, 1e-6)
+    for number, cost in enumerate([total, pf.ZCDP(total.rho), pf.PureDP(1)]):
+        ledger = pf.Ledger(tmp_path / f"{number}", total=total)
+        ledger.charge("all of it", cost, REPLACE)
+        assert ledger.spent_epsilon <= 1 + 1e-12
+
+
+def test_an_approximate_total_admits_more_small_charges_than_adding_epsilons(path):
+    ledger = pf.Ledger(path, total=pf.ApproxDP(1, 1e-6))
+    for _ in range(100):  # adding ε would stop at 50
+        ledger.charge("small", pf.PureDP(0.02), REPLACE)
+    assert 0.9 < ledger.spent_epsilon <= 1
+
+
+def test_a_stable_release_and_gaussian_noise_never_report_less_than_they_spent(path):
+    total = pf.ApproxDP(2, 1e-6)
+    ledger = pf.Ledger(path, total=total)
+    ledger.charge("structure", pf.ApproxDP(0.2, 4e-7), REPLACE)
+    ledger.charge("tables", pf.ZCDP(0.03), REPLACE)
+    cost = ledger.spent
+    assert (cost.rho, cost.delta, cost.epsilon) == (0.05, 4e-7, None)
+    # The stable release alone costs ε²/2 in ρ: the wrong conversion by .rho would hide most of it.
+    assert cost.rho > pf.ApproxDP(0.2, 4e-7).rho + 0.03
+    left = 1e-6 - 5e-7  # half of δ is kept for stable releases
+    assert ledger.spent_epsilon >= pf.ZCDP(cost.rho).epsilon_at(left) - 1e-12
+    with pytest.raises(pf.BudgetRefused, match="stable_delta"):
+        ledger.charge("another structure", pf.ApproxDP(0.1, 2e-7), REPLACE)
+
+
+def test_delta_reserve_is_settled_by_the_first_charge(tmp_path):
+    total = pf.ApproxDP(1, 1e-6)
+    greedy = pf.Ledger(tmp_path / "greedy", total=total)
+    greedy.charge("all as rho", pf.ZCDP(total.rho * 0.99), REPLACE)  # fits only with all of δ
+    with pytest.raises(pf.BudgetRefused):
+        greedy.charge("structure", pf.ApproxDP(1e-3, 1e-9), REPLACE)
+    careful = pf.Ledger(tmp_path / "careful", total=total, stable_delta=9e-7)
+    with pytest.raises(pf.BudgetRefused):
+        careful.charge("too much", pf.ZCDP(total.rho * 0.99), REPLACE)
+    careful.charge("structure", pf.ApproxDP(0.1, 9e-7), REPLACE)
+    with pytest.raises(pf.BudgetRefused):
+        pf.Ledger(tmp_path / "over", total=total).charge("x", pf.ApproxDP(0.1, 2e-6), REPLACE)
+
+
+def test_pure_totals_refuse_gaussian_noise_and_zcdp_totals_refuse_a_delta(tmp_path):
+    pure = pf.Ledger(tmp_path / "pure", total=pf.PureDP(1))
+    with pytest.raises(pf.BudgetRefused, match=r"needs Laplace noise"):
+        pure.charge("gaussian", pf.ZCDP(1e-9), REPLACE)
+    zcdp = pf.Ledger(tmp_path / "zcdp", total=pf.ZCDP(1))
+    with pytest.raises(pf.BudgetRefused, match="δ of its own"):
+        zcdp.charge("stable", pf.ApproxDP(0.1, 1e-9), REPLACE)
+    zcdp.charge("pure", pf.PureDP(1), REPLACE)
+    assert zcdp.remaining == pf.ZCDP(0.5)
+
+
+def test_remaining_is_what_one_more_release_may_cost(path):
+    ledger = pf.Ledger(path, total=pf.ApproxDP(1, 1e-6))
+    ledger.charge("costly in rho, cheap in epsilon", pf.PureDP(0.5), REPLACE)
+    assert ledger.remaining == pf.PureDP(0.5)
+    ledger.charge("the rest", ledger.remaining, REPLACE)
+    assert ledger.remaining is None
+
+
+def test_one_adjacency_per_ledger(path):
+    ledger = pf.Ledger(path, total=pf.PureDP(1), adjacency="add-remove")
+    with pytest.raises(pf.InputError, match="add-remove releases; got 'replace-one'"):
+        ledger.charge("x", pf.PureDP(0.1), REPLACE)
+    with pytest.raises(pf.InputError, match="is for add-remove adjacency, not replace-one"):
+        pf.Ledger(path, adjacency=REPLACE)
+    assert ledger.charges() == []
+    assert pf.Ledger(path).adjacency == "add-remove"
+
+
+def test_the_same_job_is_charged_once_and_another_request_is_refused(path):
+    ledger = pf.Ledger(path, total=pf.PureDP(1))
+    for _ in range(3):
+        assert ledger.charge("t", pf.PureDP(0.6), REPLACE, job="a", request="r") == "a"
+    assert ledger.spent.epsilon == 0.6
+    with pytest.raises(pf.InputError, match="job 'a' in this ledger was another request"):
+        ledger.charge("t", pf.PureDP(0.6), REPLACE, job="a", request="other")
+
+
+def run_release(ledger, job, run, cost=None):
+    return release(
+        run,
+        what="t",
+        cost=cost or pf.PureDP(0.5),
+        adjacency=pf.Adjacency.REPLACE_ONE,
+        request={"q": 1},
+        ledger=ledger,
+        job=job,
+    )
+
+
+def test_a_release_is_charged_before_it_runs_and_stored_before_it_returns(path):
+    ledger = pf.Ledger(path, total=pf.PureDP(1))
+    seen = []
+
+    def run():
+        seen.append([charge.job for charge in pf.Ledger(path).charges()])
+        return b"noisy"
+
+    assert run_release(ledger, "a", run) == b"noisy"
+    assert seen == [["a"]] and ledger.result("a") == b"noisy"
+    assert run_release(ledger, "a", lambda: b"fresh noise") == b"noisy"
+    assert ledger.spent.epsilon == 0.5
+
+
+def test_an_interrupted_job_finishes_later_at_no_cost_and_the_error_says_so(path):
+    ledger = pf.Ledger(path, total=pf.PureDP(1))
+
+    def interrupted():
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        run_release(ledger, None, interrupted)
+    job = re.search(r"job='(\w+)'", caught.value.__notes__[0]).group(1)
+    assert run_release(ledger, job, lambda: b"now") == b"now"
+    assert ledger.spent.epsilon == 0.5
+
+
+def test_two_runs_of_one_job_release_one_draw(path):
+    ledger = pf.Ledger(path, total=pf.PureDP(1))
+
+    def slow():  # while this one computes, another process finishes the same job
+        assert run_release(pf.Ledger(path), "a", lambda: b"first") == b"first"
+        return b"second"
+
+    assert run_release(ledger, "a", slow) == b"first"
+
+
+def test_a_skipped_charge_is_caught(path, monkeypatch):
+    ledger = pf.Ledger(path, total=pf.PureDP(1))
+    monkeypatch.setattr(Ledger, "charge", lambda self, *args, job=None, **rest: job or "a")
+    with pytest.raises(pf.InputError, match="job 'a' was never charged"):
+        run_release(ledger, "a", lambda: b"noisy")
+
+
+def test_non_private_and_stray_jobs_are_refused(path):
+    ledger = pf.Ledger(path, total=pf.PureDP(1))
+    with pytest.raises(pf.InputError, match="NON_PRIVATE cannot be charged"):
+        run_release(ledger, "a", lambda: b"", cost=pf.NON_PRIVATE)
+    with pytest.raises(pf.InputError, match="job needs a ledger"):
+        run_release(None, "a", lambda: b"")
+    with pytest.raises(pf.InputError, match=r"ledger must be a pf\.Ledger; got str"):
+        run_release("study.ledger", "a", lambda: b"")
+    with pytest.raises(pf.InputError, match="job must be non-empty text"):
+        run_release(ledger, "", lambda: b"")
+    assert ledger.charges() == []
+
+
+def test_charges_tell_what_was_released_with_which_code(path):
+    ledger = pf.Ledger(path, total=pf.ApproxDP(1, 1e-6))
+    ledger.charge("3 tables", pf.ZCDP(Fraction(1, 300)), REPLACE, job="a")
+    (charge,) = pf.Ledger(path).charges()
+    assert charge.cost == pf.ZCDP(Fraction(1, 300))
+    assert (charge.job, charge.what, charge.version) == ("a", "3 tables", pf.__version__)
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", charge.time)
+    assert "3 tables" in str(ledger) and "remaining" in str(ledger)
+
+
+def test_opening_a_ledger_again_needs_the_same_total(path):
+    pf.Ledger(path, total=pf.PureDP(1))
+    with pytest.raises(pf.InputError, match=r"has the total PureDP\(epsilon=1\), not PureDP"):
+        pf.Ledger(path, total=pf.PureDP(2))
+    assert pf.Ledger(path).total == pf.PureDP(1)
+
+
+@pytest.mark.parametrize(
+    "content", [b"age,smoker\n3,yes\n" * 100, b"SQLite format 3\0" + b"x" * 500]
+)
+def test_other_files_are_not_touched(path, content):
+    path.write_bytes(content)
+    with pytest.raises(pf.InputError, match="not a ledger"):
+        pf.Ledger(path, total=pf.PureDP(1))
+    assert path.read_bytes() == content
+
+
+def test_another_database_is_not_touched(path):
+    with sqlite3.connect(path) as db:
+        db.execute("CREATE TABLE mine (x)")
+    before = path.read_bytes()
+    with pytest.raises(pf.InputError, match="a database, but not a privfield ledger"):
+        pf.Ledger(path, total=pf.PureDP(1))
+    assert path.read_bytes() == before
+
+
+def test_a_ledger_of_a_later_format_is_refused(path):
+    pf.Ledger(path, total=pf.PureDP(1))
+    with sqlite3.connect(path) as db:
+        db.execute("PRAGMA user_version = 99")
+    with pytest.raises(pf.InputError, match="ledger format 99; this is 1"):
+        pf.Ledger(path)
+
+
+def test_missing_places_are_refused_and_nothing_is_made(tmp_path):
+    with pytest.raises(pf.InputError, match="there is no ledger"):
+        pf.Ledger(tmp_path / "none.ledger")
+    with pytest.raises(pf.InputError, match=r"folder .* does not exist"):
+        pf.Ledger(tmp_path / "no" / "where", total=pf.PureDP(1))
+    with pytest.raises(pf.InputError, match="total must be"):
+        pf.Ledger(tmp_path / "x", total=1.0)
+    with pytest.raises(pf.InputError, match="stable_delta goes with"):
+        pf.Ledger(tmp_path / "x", total=pf.PureDP(1), stable_delta=1e-7)
+    with pytest.raises(pf.InputError, match="as a ledger"):
+        pf.Ledger(tmp_path, total=pf.PureDP(1))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_empty_file_left_by_a_crash_becomes_a_ledger(path):
+    path.touch()
+    with pytest.raises(pf.InputError, match="empty file"):
+        pf.Ledger(path)
+    assert pf.Ledger(path, total=pf.PureDP(1)).charges() == []
+
+
+def _spend_until_refused(path, ready, queue):
+    ledger = pf.Ledger(path, total=pf.PureDP(1), adjacency=REPLACE)
+    ready.wait()
+    done = 0
+    for _ in range(60):
+        try:
+            ledger.charge("race", pf.PureDP(0.01), REPLACE)
+            done += 1
+        except pf.BudgetRefused:
+            break
+    queue.put(done)
+
+
+def test_eight_processes_never_overspend(path):
+    """All eight create and charge the same ledger at once; exactly 100 hundredths fit."""
+    context = multiprocessing.get_context("spawn")
+    ready, queue = context.Barrier(8), context.Queue()
+    workers = [
+        context.Process(target=_spend_until_refused, args=(path, ready, queue)) for _ in range(8)
+    ]
+    for worker in workers:
+        worker.start()
+    done = [queue.get(timeout=120) for _ in workers]
+    for worker in workers:
+        worker.join()
+    assert sum(done) == 100
+    assert pf.Ledger(path).spent.epsilon == 1
+    assert pf.Ledger(path).remaining is None
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="kill -9 needs a POSIX system")
+def test_two_hundred_kills_never_leave_noise_without_its_charge(tmp_path):
+    """A child measures and hands out results; it is killed inside charging, noising and saving."""
+    victim = Path(__file__).with_name("kill_victim.py")
+    done = subprocess.run(
+        [sys.executable, victim, tmp_path, "200"], capture_output=True, text=True, timeout=600
+    )
+    assert done.returncode == 0, done.stderr
+    kills = json.loads(done.stdout)
+    assert sum(kills.values()) == 200
+    assert all(kills[phase] >= 20 for phase in ("charging", "noising", "saving")), kills
+
+    ledger = pf.Ledger(tmp_path / "study.ledger")
+    charged = {charge.job for charge in ledger.charges()}
+    handed_out = [json.loads(line) for line in (tmp_path / "released").read_text().splitlines()]
+    assert len(handed_out) >= 50  # the children did get to release things
+    for job, cells in handed_out:
+        assert job in charged
+        stored = pf.Measurements.from_bytes(ledger.result(job))
+        assert stored.tables[0].ravel()[:8].tolist() == cells
+    assert ledger.spent.epsilon == pytest.approx(len(charged) * 0.001)
+    unfinished = [job for job in charged if ledger.result(job) is None]
+    assert unfinished  # some were killed between the charge and the release: paid, not released
