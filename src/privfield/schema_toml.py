@@ -160,7 +160,7 @@ def _unit(section: Any, source: str) -> Person | None:
     _known_keys(section, ("protects", "id", "rows"), where)
     protects = section.get("protects", "row")
     if protects == "row":
-        if len(section) > 1:
+        if "id" in section or "rows" in section:
             raise InputError(f'{where}: id and rows go with protects = "person".')
         return None
     if protects != "person":

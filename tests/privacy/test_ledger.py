@@ -92,7 +92,7 @@ def test_delta_reserve_is_settled_by_the_first_charge(tmp_path):
 
 def test_pure_totals_refuse_gaussian_noise_and_zcdp_totals_refuse_a_delta(tmp_path):
     pure = pf.Ledger(tmp_path / "pure", total=pf.PureDP(1))
-    with pytest.raises(pf.BudgetRefused, match=r"needs Laplace noise"):
+    with pytest.raises(pf.BudgetRefused, match="promises pure ε"):
         pure.charge("gaussian", pf.ZCDP(1e-9), REPLACE)
     zcdp = pf.Ledger(tmp_path / "zcdp", total=pf.ZCDP(1))
     with pytest.raises(pf.BudgetRefused, match="δ of its own"):
@@ -105,6 +105,10 @@ def test_remaining_is_what_one_more_release_may_cost(path):
     ledger = pf.Ledger(path, total=pf.ApproxDP(1, 1e-6))
     ledger.charge("costly in rho, cheap in epsilon", pf.PureDP(0.5), REPLACE)
     assert ledger.remaining == pf.PureDP(0.5)
+    with pytest.raises(pf.BudgetRefused, match="Only a pure release still fits"):
+        ledger.charge("gaussian", pf.ZCDP(0.001), REPLACE)
+    with pytest.raises(pf.BudgetRefused, match=r"Missing: epsilon=0\.1\."):
+        ledger.charge("more", pf.PureDP(0.6), REPLACE)
     ledger.charge("the rest", ledger.remaining, REPLACE)
     assert ledger.remaining is None
 

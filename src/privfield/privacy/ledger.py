@@ -341,20 +341,23 @@ def _reserve(total: ApproxDP, stable: Fraction | None) -> Fraction:
 def _refusal(total: Budget, cost: Budget, left: Budget | None) -> str:
     asked = cost.as_cost()
     text = f"budget refused. Total: {total}. Requested: {cost}. Remaining: {left or 'nothing'}."
-    if isinstance(total, PureDP):
-        if asked.exact_epsilon is None or asked.exact_delta:
-            return (
-                f"{text} This ledger promises pure ε, which needs Laplace noise (noise='laplace') "
-                "or a pure selection."
-            )
-        short = asked.exact_epsilon - (left.exact_epsilon if isinstance(left, PureDP) else 0)
-        return f"{text} Missing: epsilon={float_above(short):g}."
     if isinstance(total, ZCDP) and asked.exact_delta:
         return f"{text} This ledger promises zCDP, which a release with a δ of its own breaks."
-    short = asked.exact_rho - (left.as_cost().exact_rho if left else 0)
-    if short <= 0:
+    if isinstance(total, PureDP) and (asked.exact_epsilon is None or asked.exact_delta):
+        return f"{text} This ledger promises pure ε: use noise='laplace' or a pure selection."
+    if isinstance(left, PureDP) and asked.exact_epsilon is None:
+        return f"{text} Only a pure release still fits: use noise='laplace' or a pure selection."
+    if isinstance(total, PureDP) or isinstance(left, PureDP):
+        assert asked.exact_epsilon is not None
+        missing = asked.exact_epsilon - (left.exact_epsilon if isinstance(left, PureDP) else 0)
+        unit = "epsilon"
+    else:
+        missing = asked.exact_rho - (left.exact_rho if left else 0)
+        unit = "rho"
+    if missing <= 0:
         return (
             f"{text} Missing: δ. What this ledger keeps for releases with a δ of their own does "
             "not cover it; it is set by stable_delta when the ledger is made."
         )
-    return f"{text} Missing: rho={float_above(short):g} (ε-DP counts as rho=ε²/2)."
+    hint = " (ε-DP counts as rho=ε²/2)" if unit == "rho" and asked.exact_epsilon else ""
+    return f"{text} Missing: {unit}={float_above(missing):g}{hint}."

@@ -27,7 +27,7 @@ _TABLES = "uint8[:,::1], uint16[:,::1], intp, intp[::1], intp[::1], intp[::1], i
     "void(uint8[:,::1], uint16[:,::1], intp[::1], intp[::1], intp, intp, uint16[::1])",
     cache=True,
     nogil=True,
-)  # type: ignore[misc]
+)
 def _joint_index(
     narrow: Any, wide: Any, columns: Any, levels: Any, begin: int, size: int, index: Any
 ) -> None:
@@ -59,7 +59,7 @@ def _joint_index(
     f"void({_TABLES}, int64[::1], uint16[::1])",
     cache=True,
     nogil=True,
-)  # type: ignore[misc]
+)
 def count_joint(
     narrow: Any,
     wide: Any,
@@ -98,8 +98,8 @@ def count_joint(
                 second[index[i + one]] += uint16(1)
                 third[index[i + two]] += uint16(1)
                 fourth[index[i + three]] += uint16(1)
-            for i in range(quads * four, uintp(size)):
-                first[index[i]] += uint16(1)
+            for rest in range(quads * four, uintp(size)):
+                first[index[rest]] += uint16(1)
         total = totals[offsets[table] : offsets[table + 1]]
         for cell in range(cells):
             total[cell] += (
@@ -114,7 +114,7 @@ def count_joint(
     f"void({_TABLES}, int64[::1], int64[::1])",
     cache=True,
     nogil=True,
-)  # type: ignore[misc]
+)
 def count_direct(
     narrow: Any,
     wide: Any,
@@ -148,7 +148,7 @@ def count_direct(
                 total[uintp(index[i])] += weights[begin + i]
 
 
-@njit("void(uint64[:,::1], intp, intp[::1], intp[::1], int64[::1])", cache=True, nogil=True)  # type: ignore[misc]
+@njit("void(uint64[:,::1], intp, intp[::1], intp[::1], int64[::1])", cache=True, nogil=True)
 def count_bits(words: Any, used: int, left: Any, right: Any, totals: Any) -> None:
     """Add, for each pair of bit columns, the number of rows where both are 1."""
     # As many words of every column at a time as the second-level cache holds (half a megabyte).

@@ -1,0 +1,117 @@
+"""Codes as a step function of a number: one definition for whole numbers, fractions and text."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfield.tables.batch import Codes, code_dtype
+
+_DENSE = 2**16  # whole numbers over at most this range are looked up in a table
+
+
+@dataclass(frozen=True)
+class Steps:
+    """`codes[j]` holds from `breaks[j - 1]` (which belongs) up to `breaks[j]` (which doesn't)."""
+
+    breaks: tuple[float, ...]
+    codes: tuple[int, ...]
+
+    def at(self, number: float) -> int:
+        """The code of one number that is not NaN."""
+        return self.codes[bisect_right(self.breaks, number)]
+
+    def within(self, low: float, high: float) -> Steps:
+        """The same function on [low, high], without breaks that lie outside or are infinite."""
+        first = bisect_right(self.breaks, low)
+        last = bisect_right(self.breaks, high)
+        return Steps(self.breaks[first:last], self.codes[first : last + 1])
+
+
+def interval_steps(
+    edges: Sequence[float], codes: Sequence[int], below: int, above: int
+) -> Steps:
+    """Intervals [a, b); an infinite outer edge takes infinity in."""
+    top = () if edges[-1] == math.inf else (edges[-1],)
+    return Steps((*edges[:-1], *top), (below, *codes, above)[: len(edges) + len(top)])
+
+
+def nearest_steps(codes: Sequence[int]) -> Steps:
+    """The nearest of 0, 1, …; a half goes to the even neighbour."""
+    breaks = (
+        math.nextafter(code + 0.5, math.inf) if code % 2 == 0 else code + 0.5
+        for code in range(len(codes) - 1)
+    )
+    return Steps(tuple(breaks), tuple(codes))
+
+
+def exact_steps(codes: Mapping[Any, int], other: int) -> Steps:
+    """The listed numbers and nothing else: whole numbers if the keys are int, else floats."""
+    breaks: list[float] = []
+    found = [other]
+    for number in sorted(codes):
+        if breaks and breaks[-1] == number:
+            found[-1] = codes[number]
+        else:
+            breaks.append(number)
+            found.append(codes[number])
+        breaks.append(number + 1 if isinstance(number, int) else math.nextafter(number, math.inf))
+        found.append(other)
+    return Steps(tuple(breaks), tuple(found))
+
+
+class StepCoder:
+    """Applies a step function to whole columns of one dtype."""
+
+    def __init__(self, steps: Steps, dtype: np.dtype[Any], missing: int, size: int) -> None:
+        from privfield.tables import coding_kernels  # numba takes a while to import
+
+        self._kernels = coding_kernels
+        self._out = code_dtype(size)
+        self._missing = self._out(missing)
+        self._whole = dtype.kind in "iu"
+        if self._whole:
+            limits = np.iinfo(dtype)
+            # a whole number reaches a break when it reaches the next whole number
+            steps = steps.within(int(limits.min), int(limits.max))
+            steps = Steps(tuple(math.ceil(each) for each in steps.breaks), steps.codes)
+            steps = steps.within(int(limits.min), int(limits.max))
+        else:
+            steps = steps.within(-math.inf, math.inf)
+        self._codes = np.array(steps.codes, self._out)
+        self._breaks = np.array(steps.breaks, dtype if self._whole else np.float64)
+        self._low, self._high, self._table = self._dense(steps, dtype)
+
+    def _dense(self, steps: Steps, dtype: np.dtype[Any]) -> tuple[Any, Any, Codes | None]:
+        kind = dtype.type if self._whole else np.float64
+        empty = np.empty(0, self._out)
+        if not steps.breaks:
+            return kind(0), kind(0), self._codes
+        low = math.floor(max(steps.breaks[0], -(2**62))) - 1
+        high = math.ceil(min(steps.breaks[-1], 2**62))
+        if self._whole:
+            low = max(low, int(np.iinfo(dtype).min))
+            high = min(high, int(np.iinfo(dtype).max))
+        if high - low >= _DENSE:
+            return kind(0), kind(0), None if self._whole else empty
+        codes = [steps.at(number) for number in range(low, high + 1)]
+        return kind(low), kind(high), np.array(codes, self._out)
+
+    def code(self, values: NDArray[Any]) -> Codes:
+        """The codes of a contiguous column; NaN is missing."""
+        out: Codes = np.empty(values.size, self._out)
+        if not self._whole:
+            self._kernels.code_floats(
+                values, self._low, self._table, self._breaks, self._codes, self._missing, out
+            )
+        elif self._table is not None:
+            self._kernels.code_integers(values, self._low, self._high, self._table, out)
+        else:
+            out[:] = self._codes[np.searchsorted(self._breaks, values, side="right")]
+        return out
