@@ -135,6 +135,16 @@ def test_ties_split_exactly_in_half():
         assert exponential_mechanism([8, 8], 3, entropy=Entropy(feed.read)) == expected
 
 
+@given(st.integers(0, 2**64 - 1) | st.integers(0, 100), fractions, st.integers(20, 120))
+def test_weight_bounds_hold_and_are_tight(gap, scale, digits):
+    low, high = selection._weight_bounds(gap, scale, digits)
+    with localcontext(Context(prec=300, Emin=-(10**9), traps=[])):
+        exponent = Decimal(gap * scale.denominator) / Decimal(scale.numerator)
+        weight = (-exponent).exp().scaleb(digits)
+        assert max(low, weight - 3) <= weight <= min(high, weight + 3)
+    assert high - low <= 3
+
+
 @settings(max_examples=100, deadline=None)
 @given(score_lists, fractions, st.integers(0, 2**64 - 1))
 def test_filter_and_fallback_agree(scores, scale, word):
@@ -190,6 +200,7 @@ def test_fallback_uses_the_scale_and_bits_of_its_row(monkeypatch):
     table = np.random.default_rng(12).integers(-50, 50, (200, 9))
     scales = [Fraction(n + 1, 3) for n in range(200)]
     fast = exponential_mechanism_rows(table, scales, entropy=Entropy.insecure(4))
+    monkeypatch.setattr(selection, "_BLOCK_SCORES", 90)  # ten rows at a time
     never = lambda *inputs: (np.zeros(len(inputs[2]), int), np.zeros(len(inputs[2]), bool))  # noqa: E731
     monkeypatch.setattr(selection, "_float_choice", never)
     slow = exponential_mechanism_rows(table, scales, entropy=Entropy.insecure(4))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -88,11 +89,41 @@ class Measurements:
 
     def table(self, clique: Sequence[str]) -> NDArray[Any]:
         """The noisy table of a clique, axes in the order asked."""
-        asked = tuple(clique)
-        for names, table in zip(self.cliques, self.tables, strict=True):
-            if sorted(names) == sorted(asked):
-                return np.transpose(table, [names.index(name) for name in asked])
-        raise InputError(f"clique {asked!r} was not measured; see .cliques for what was.")
+        position = self._position(clique)
+        names = self.cliques[position]
+        return np.transpose(self.tables[position], [names.index(name) for name in clique])
+
+    def margin(self, clique: Sequence[str], level: float = 0.95) -> float:
+        """How far privacy noise moves a cell of that table at most, with that probability."""
+        return self.laws[self._position(clique)].margin(level)
+
+    def show(self, clique: Sequence[str], level: float = 0.95) -> str:
+        """A noisy table as text, with the margin of the privacy noise in each cell."""
+        asked, law = tuple(clique), self.laws[self._position(clique)]
+        grid = self.table(asked).reshape(-1, self.schema.shape[self.schema.index(asked[-1])])
+        heads = [self.schema[name].levels for name in asked]
+        rows = [" ".join(labels) for labels in product(*heads[:-1])]
+        digits = 0 if law.grid == 1 and "discrete" in law.name else 1
+        cells = [[f"{value:,.{digits}f}" for value in row] for row in grid]
+        left = max(map(len, [" × ".join(asked[:-1]), *rows]))
+        wide = max(map(len, [*heads[-1], *(cell for row in cells for cell in row)]))
+        lines = [f"{'':{left}}  {asked[-1]}"]
+        lines += [
+            f"{' × '.join(asked[:-1]):{left}}  " + "  ".join(f"{h:>{wide}}" for h in heads[-1])
+        ]
+        lines += [
+            f"{name:{left}}  " + "  ".join(f"{cell:>{wide}}" for cell in row)
+            for name, row in zip(rows, cells, strict=True)
+        ]
+        lines += [f"each ± {law.margin(level):,.{digits}f} ({level:.0%}) of privacy noise"]
+        return "\n".join(([self.stamp] if self.stamp else []) + lines)
+
+    def _position(self, clique: Sequence[str]) -> int:
+        wanted = sorted(clique)
+        for position, names in enumerate(self.cliques):
+            if sorted(names) == wanted:
+                return position
+        raise InputError(f"clique {tuple(clique)!r} was not measured; see .cliques for what was.")
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to a file that appears whole or not at all."""

@@ -26,7 +26,11 @@ def _compile(signatures: list[Any]) -> Callable[[Any], Any]:
 
 
 @_compile(
-    [types.void(_read(item), item, item, _read(out), out[::1]) for item in _INTEGERS for out in _OUT]
+    [
+        types.void(_read(item), item, item, _read(out), out[::1])
+        for item in _INTEGERS
+        for out in _OUT
+    ]
 )
 def code_integers(values: Any, low: Any, high: Any, table: Any, out: Any) -> None:
     """out = table[value − low], values beyond [low, high] read as that end."""

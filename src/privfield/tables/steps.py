@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,9 +34,7 @@ class Steps:
         return Steps(self.breaks[first:last], self.codes[first : last + 1])
 
 
-def interval_steps(
-    edges: Sequence[float], codes: Sequence[int], below: int, above: int
-) -> Steps:
+def interval_steps(edges: Sequence[float], codes: Sequence[int], below: int, above: int) -> Steps:
     """Intervals [a, b); an infinite outer edge takes infinity in."""
     top = () if edges[-1] == math.inf else (edges[-1],)
     return Steps((*edges[:-1], *top), (below, *codes, above)[: len(edges) + len(top)])
@@ -105,6 +103,8 @@ class StepCoder:
 
     def code(self, values: NDArray[Any]) -> Codes:
         """The codes of a contiguous column; NaN is missing."""
+        if values.dtype == np.float16:
+            values = values.astype(np.float32)
         out: Codes = np.empty(values.size, self._out)
         if not self._whole:
             self._kernels.code_floats(

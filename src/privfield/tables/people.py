@@ -1,0 +1,80 @@
+"""One person, limited weight: which rows count, and how much, chosen without looking at values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from privfield.tables.coding import is_text
+
+WEIGHT_GRID = 2**20  # a whole row, when the rows of a person share its weight
+
+
+class People:
+    """Numbers people in the order in which they turn up, and counts their rows.
+
+    Ids are compared exactly: text byte by byte, numbers by value. Memory grows with the number of
+    people, not of rows.
+    """
+
+    def __init__(self) -> None:
+        self._numbers: dict[object, int] = {}
+        self._rows: NDArray[np.int64] = np.zeros(1024, np.int64)
+
+    @property
+    def rows(self) -> NDArray[np.int64]:
+        """How many rows each person had so far."""
+        return self._rows[: len(self._numbers)]
+
+    def numbers(self, ids: Any) -> NDArray[np.int64]:
+        """The number of the person of each row; −1 for rows without an id."""
+        if pa.types.is_null(ids.type):
+            return np.full(len(ids), -1, np.int64)
+        if not pa.types.is_dictionary(ids.type):
+            ids = ids.dictionary_encode()
+        values = ids.dictionary
+        if is_text(values.type):
+            values = values.cast(pa.large_binary())
+        known = self._numbers
+        # work per distinct id of the batch; the last entry stands for null
+        table = [
+            -1 if _is_nobody(value) else known.setdefault(value, len(known))
+            for value in values.to_pylist()
+        ]
+        room = self._rows.size
+        if len(known) > room:
+            self._rows = np.concatenate([self._rows, np.zeros(max(room, len(known)), np.int64)])
+        indices = ids.indices.fill_null(len(table)).cast(pa.int64())
+        return np.array([*table, -1], np.int64)[indices.to_numpy(zero_copy_only=False)]
+
+    def first_rows(self, ids: Any, limit: int) -> NDArray[np.bool_]:
+        """Which rows are among the first `limit` of their person; counts them too."""
+        from privfield.tables import coding_kernels
+
+        people = self.numbers(ids)
+        keep = np.empty(people.size, np.bool_)
+        coding_kernels.keep_first(people, limit, self._rows, keep)
+        return keep
+
+    def count(self, ids: Any) -> None:
+        """Count the rows of each person: the first pass for `shares`."""
+        people = self.numbers(ids)
+        people = people[people >= 0]
+        self._rows[: len(self._numbers)] += np.bincount(people, minlength=len(self._numbers))
+
+    def shares(self, ids: Any) -> NDArray[np.int64]:
+        """The weight of each row: `WEIGHT_GRID` over its person's number of rows, rounded down.
+
+        The weights of one person sum to at most `WEIGHT_GRID`. Rows without an id weigh nothing.
+        """
+        people = self.numbers(ids)
+        rows = np.maximum(self.rows, 1)
+        weights: NDArray[np.int64] = np.append(WEIGHT_GRID // rows, 0)[people]
+        return weights
+
+
+def _is_nobody(value: object) -> bool:
+    return value is None or value == b"" or value != value

@@ -1,0 +1,237 @@
+"""Where rows come from: files, frames that speak Arrow, arrays of codes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from privfield.errors import InputError
+from privfield.tables.coding import LEGAL_TYPES, is_legal
+
+BATCH_ROWS = 131_072  # bounds memory; large enough that work per batch does not show
+
+ACCEPTED = (
+    "a path or glob of CSV or Parquet files, a frame that speaks the Arrow stream protocol "
+    "(pandas from 2.2, polars, DuckDB, pyarrow), a mapping of names to columns, "
+    "or a 2-D numpy array of codes"
+)
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class RawBatch:
+    """Some rows as they came: one Arrow array (or numpy column of codes) per wanted column.
+
+    `ragged` rows came with the wrong number of fields, so that all their values are missing.
+    """
+
+    columns: Sequence[Any] = field(repr=False)
+    rows: int
+    ragged: bool = False
+
+
+class Source(Protocol):
+    """Something to read rows from."""
+
+    passes: bool  # can it be read again?
+    holds_codes: bool  # are the values codes already?
+
+    def read(self) -> Iterator[RawBatch]:
+        """Start over and yield at most `BATCH_ROWS` rows at a time, in table order."""
+
+
+def find_source(data: Any, wanted: Sequence[str], has_ids: bool) -> Source:
+    """The source for `data`, with everything public about it checked; reads no record.
+
+    With `has_ids`, the last of the wanted columns tells people apart.
+    """
+    if isinstance(data, str | os.PathLike):
+        from privfield.tables.file_sources import open_files
+
+        return open_files(str(os.fspath(data)), wanted, has_ids)
+    if isinstance(data, np.ndarray):
+        if has_ids:
+            raise InputError(
+                f"data is an array of codes, which has no column {wanted[-1]!r} to tell people "
+                "apart: pass a frame or a file, or a schema whose unit is one row."
+            )
+        return ArraySource(data, wanted)
+    if hasattr(data, "__arrow_c_stream__"):
+        return StreamSource(data, wanted)
+    if isinstance(data, Mapping):
+        return StreamSource(_table(data, wanted), wanted)
+    raise InputError(f"data must be {ACCEPTED}; got {type(data).__name__}.")
+
+
+class ArraySource:
+    """A numpy array of codes, one column per variable in the schema's order."""
+
+    passes = True
+    holds_codes = True
+
+    def __init__(self, data: Any, wanted: Sequence[str]) -> None:
+        check_array(data)
+        if data.shape[1] != len(wanted):
+            raise InputError(
+                f"data has shape {data.shape}, but the schema has {len(wanted)} variables: "
+                "an array needs one column per variable, in the schema's order."
+            )
+        self._data = data
+
+    def read(self) -> Iterator[RawBatch]:
+        """Yield columns of codes."""
+        for start in range(0, len(self._data), BATCH_ROWS):
+            rows = self._data[start : start + BATCH_ROWS]
+            kind = rows.dtype.kind
+            size = min(rows.dtype.itemsize, 8)  # extended precision is read as double
+            plain = np.dtype(np.uint8) if kind == "b" else np.dtype(f"{kind}{size}")
+            columns = np.ascontiguousarray(rows.T, dtype=plain)
+            yield RawBatch(list(columns), len(rows))
+
+
+def check_array(data: Any) -> None:
+    """Refuse arrays by shape or dtype, never by value."""
+    if isinstance(data, np.ma.MaskedArray):
+        raise InputError("data is a masked array: fill it first, with NaN for missing values.")
+    if data.ndim != 2:
+        raise InputError(f"data must be a 2-D array (rows, variables); its shape is {data.shape}.")
+    if data.dtype.kind not in "biuf":
+        raise InputError(
+            f"data must be an array of whole numbers, decimal numbers or true/false; its dtype is "
+            f"{data.dtype}. Labels are read from a frame or a file, with a schema."
+        )
+
+
+class StreamSource:
+    """A frame or reader that speaks the Arrow stream protocol."""
+
+    holds_codes = False
+
+    def __init__(self, data: Any, wanted: Sequence[str]) -> None:
+        what = type(data).__name__
+        self._problem = f"data ({what}) cannot be read as an Arrow stream of plain columns."
+        self.passes = not hasattr(data, "__next__")
+        self._used = False
+        if hasattr(data, "iloc"):  # pandas converts what it hands over: only what is needed then
+            check_names(list(data.columns), wanted, f"data ({what})")
+            data = guarded(lambda: data[list(wanted)], self._problem)
+        self._data = data
+        self._wanted = list(wanted)
+        schema = data.schema if isinstance(data, pa.RecordBatchReader) else self._schema()
+        check_names(schema.names, wanted, f"data ({what})")
+        for name in wanted:
+            check_type(name, schema.field(name).type, f"data ({what})")
+
+    def _schema(self) -> Any:
+        """The columns' names and types, from no rows if the frame can be cut to none."""
+        data = self._data
+        if not self.passes:
+            self._data = self._open()
+            return self._data.schema
+        if hasattr(data, "iloc"):
+            data = data.iloc[:0]
+        elif callable(getattr(data, "limit", None)):
+            data = guarded(lambda: data.limit(0), self._problem)
+        reader = guarded(lambda: pa.RecordBatchReader.from_stream(data), self._problem)
+        schema = reader.schema
+        reader.close()
+        return schema
+
+    def _open(self) -> Any:
+        if isinstance(self._data, pa.RecordBatchReader):
+            return self._data
+        return guarded(lambda: pa.RecordBatchReader.from_stream(self._data), self._problem)
+
+    def read(self) -> Iterator[RawBatch]:
+        """Yield the wanted columns."""
+        if self._used and not self.passes:
+            raise InputError(
+                "data is a stream that can be read only once, and it has been read. "
+                "Pass a frame or a file instead."
+            )
+        self._used = True
+        return self._read()
+
+    def _read(self) -> Iterator[RawBatch]:
+        reader = self._open()
+        try:
+            for batch in guarded_items(iter(reader), self._problem):
+                columns = [batch.column(name) for name in self._wanted]
+                for name, column in zip(self._wanted, columns, strict=True):
+                    check_type(name, column.type, "data")
+                yield from cut(columns, batch.num_rows)
+        finally:
+            reader.close()  # lets go of the connection that a half-read result holds
+
+
+def _table(data: Mapping[Any, Any], wanted: Sequence[str]) -> Any:
+    check_names(list(data), wanted, "data")
+    problem = "data: a mapping must hold one 1-D column per name, all of one length and plain type."
+    return guarded(lambda: pa.table({name: data[name] for name in wanted}), problem)
+
+
+def cut(columns: Sequence[Any], rows: int, ragged: bool = False) -> Iterator[RawBatch]:
+    """Batches of at most `BATCH_ROWS` rows, without copying."""
+    for start in range(0, rows, BATCH_ROWS):
+        size = min(BATCH_ROWS, rows - start)
+        yield RawBatch([column.slice(start, size) for column in columns], size, ragged)
+
+
+def check_names(found: Sequence[Any], wanted: Sequence[str], where: str) -> None:
+    """Every wanted column must be there once. What else was found is not told: see below."""
+    # The first line of a file without a header is a record, so names that were found stay unsaid.
+    missing = [name for name in wanted if name not in found]
+    if missing:
+        raise InputError(
+            f"{where} lacks {_count(missing, 'column')} of the schema: {_listing(missing)}. "
+            f"It has {_count(found, 'column')}."
+        )
+    repeated = [name for name in wanted if list(found).count(name) > 1]
+    if repeated:
+        raise InputError(f"{where} has more than one column called {_listing(repeated)}.")
+
+
+def check_type(name: str, kind: Any, where: str) -> None:
+    """Refuse a column by its type, which is public, never by its values."""
+    if not is_legal(kind):
+        raise InputError(
+            f"{where}: column {name!r} has type {kind}; legal types are {LEGAL_TYPES}. "
+            "Convert it, or take it out of the schema."
+        )
+
+
+def guarded(call: Callable[[], T], problem: str) -> T:
+    """What `call` gives, or an `InputError` that keeps nothing of the original exception.
+
+    Readers quote values in their messages. The error is raised after the handler, so that it
+    does not even carry the original as its context.
+    """
+    try:
+        return call()
+    except InputError:
+        raise
+    except Exception:
+        pass
+    raise InputError(problem)
+
+
+def guarded_items(items: Iterator[T], problem: str) -> Iterator[T]:
+    """The items of an iterator of a foreign library, with `guarded` errors."""
+    done = object()
+    while (item := guarded(lambda: next(items, done), problem)) is not done:
+        yield item  # type: ignore[misc]
+
+
+def _count(items: Sequence[Any], noun: str) -> str:
+    return f"{len(items)} {noun}" + ("" if len(items) == 1 else "s")
+
+
+def _listing(names: Sequence[str], most: int = 12) -> str:
+    shown = ", ".join(repr(name) for name in names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most:,} more"
