@@ -67,8 +67,8 @@ def main() -> None:
         print(f"(these patients are made up, so we may look: the largest error is {off.max():g})")
     sampling = np.sqrt(5000 * 0.25 * 0.75)
     print(
-        f"\nPrivacy noise has standard deviation {m.laws[0].deviation:.0f}; counting 5,000 other patients "
-        f"would move a\nquarter-full cell by about {sampling:.0f} anyway."
+        f"\nPrivacy noise has standard deviation {m.laws[0].deviation:.0f}; another 5,000 patients "
+        f"would move\na cell with a quarter of them by about {sampling:.0f} anyway."
     )
 
 

@@ -1,7 +1,7 @@
 """Draw docs/figures/first_measurement.png: python docs/figures/first_measurement.py
 
-The noisy table of age and poor sleep from the demo, with the margin of the privacy noise, beside the
-counts that nobody but the data's owner would see. The noise is fresh in every run.
+The noisy table of age and poor sleep from the demo, with the margin of the privacy noise, beside
+the counts that nobody but the data's owner would see. The noise is fresh in every run.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import privfield as pf
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parents[1] / "examples"))
-from first_measurement import make_patients, patient_schema
+from first_measurement import make_patients, patient_schema  # noqa: E402
 
 BLUE, ORANGE, GREY = "#0072B2", "#E69F00", "#555555"  # safe for colour-blind readers
 

@@ -52,7 +52,7 @@ class Coder:
         self._positions = positions
         self._missing = rule.missing
         self._size = rule.size
-        self._dtype = code_dtype(rule.size)
+        self._dtype: Any = code_dtype(rule.size)
         self._steps: dict[np.dtype[Any], StepCoder] = {}
         self._seen: tuple[Any, Codes] | None = None
 

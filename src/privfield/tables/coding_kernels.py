@@ -22,7 +22,8 @@ def _read(item: Any) -> Any:
 
 
 def _compile(signatures: list[Any]) -> Callable[[Any], Any]:
-    return njit(signatures, cache=True, nogil=True)  # type: ignore[no-any-return]
+    decorate: Callable[[Any], Any] = njit(signatures, cache=True, nogil=True)
+    return decorate
 
 
 @_compile(

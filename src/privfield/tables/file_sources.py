@@ -123,7 +123,7 @@ def _find(path: str) -> list[str]:
     else:
         raise InputError(f"path: there is no file {path!r}.")
     for each in found:
-        if guarded(lambda each=each: os.path.getsize(each), f"path: cannot read {each!r}.") == 0:
+        if os.path.getsize(each) == 0:
             raise InputError(f"path: {each!r} is empty.")
     return found
 

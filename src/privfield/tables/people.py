@@ -48,7 +48,8 @@ class People:
         if len(known) > room:
             self._rows = np.concatenate([self._rows, np.zeros(max(room, len(known)), np.int64)])
         indices = ids.indices.fill_null(len(table)).cast(pa.int64())
-        return np.array([*table, -1], np.int64)[indices.to_numpy(zero_copy_only=False)]
+        people: NDArray[np.int64] = np.array([*table, -1], np.int64)[indices.to_numpy()]
+        return people
 
     def first_rows(self, ids: Any, limit: int) -> NDArray[np.bool_]:
         """Which rows are among the first `limit` of their person; counts them too."""

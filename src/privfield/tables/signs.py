@@ -51,7 +51,7 @@ def _array_signs(data: NDArray[Any]) -> Iterator[Signs]:
 
 def _table_signs(table: Table) -> Iterator[Signs]:
     for batch in table.batches():
-        codes = np.stack(batch.columns, axis=1).view(np.int8)
+        codes = np.stack(batch.columns, axis=1)
         yield np.where(codes > 0, np.int8(1), np.int8(-1))
 
 

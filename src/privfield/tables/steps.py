@@ -71,7 +71,7 @@ class StepCoder:
         from privfield.tables import coding_kernels  # numba takes a while to import
 
         self._kernels = coding_kernels
-        self._out = code_dtype(size)
+        self._out: Any = code_dtype(size)
         self._missing = self._out(missing)
         self._whole = dtype.kind in "iu"
         if self._whole:

@@ -1,0 +1,1 @@
+"""Answers of a Markov random field: exact contraction, belief propagation, samplers."""

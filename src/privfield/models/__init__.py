@@ -1,0 +1,1 @@
+"""Values with a probability: Markov random fields, Ising models, polynomials, networks."""
