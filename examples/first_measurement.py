@@ -56,9 +56,8 @@ def main() -> None:
     print(
         f"\nReleased {len(pairs)} tables with {m.noise} noise, private as {m.cost}, {m.adjacency}."
     )
-    print(
-        f"Within the promise of {ledger.total}; the ledger has {ledger.remaining or 'nothing'} left."
-    )
+    left = ledger.remaining or "nothing"
+    print(f"The promise was {ledger.total}; the ledger has {left} left.")
 
     truth = pf.measure(patients, schema, pairs, pf.NON_PRIVATE)
     for clique in [("age", "poor sleep"), ("low mood", "poor sleep")]:

@@ -27,6 +27,7 @@ def test_a_float_means_the_decimal_it_prints_as():
     assert sum([pf.PureDP(0.1)] * 10) == pf.PureDP(1)
     assert pf.ZCDP(0.1) * 3 == pf.ZCDP(0.3)
     assert pf.PureDP(np.float64(0.1)) == pf.PureDP(Decimal("0.1")) == pf.PureDP(Fraction(1, 10))
+    assert (pf.ZCDP(np.int64(2**62)) * 4).exact_rho == 2**64  # no numpy overflow inside
     assert 0.5 * pf.ApproxDP(2, 1e-6) == pf.ApproxDP(1, 5e-7)
 
 

@@ -267,3 +267,6 @@ def test_errors_do_not_show_scores():
         with pytest.raises(InputError) as caught:
             call([123456.5, 1.0], Fraction(1))
         assert "123456" not in str(caught.value)
+        with pytest.raises(InputError) as caught:
+            call([1, 2], np.array([123456, 1]))
+        assert "123456" not in str(caught.value)

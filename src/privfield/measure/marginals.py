@@ -140,11 +140,13 @@ def _stamp(budget: Budget | NonPrivate, insecure_seed: int | None) -> str | None
 
 
 def _report(batches: Iterator[Any], progress: ProgressCallback | None, public: bool) -> Any:
+    _tell(progress, Progress("counting"))
     rows = 0
     for batch in batches:
         yield batch
         rows += batch.rows
-        _tell(progress, Progress("counting", rows if public else None))
+        if public:  # elsewhere even the number of messages would tell how many rows there are
+            _tell(progress, Progress("counting", rows))
 
 
 def _tell(progress: ProgressCallback | None, news: Progress) -> None:

@@ -23,7 +23,7 @@ _SLACK = Decimal("1e-40")  # far above the rounding of 50-digit arithmetic, far 
 @lru_cache(maxsize=1024)
 def rho_for(epsilon: Fraction, delta: Fraction) -> Fraction:
     """The largest ρ, rounded down, such that ρ-zCDP implies (epsilon, delta)-DP; 0 < delta < 1."""
-    order = _best_order(lambda a: -(epsilon - _float_penalty(a, delta)) / a)
+    order = order_for(epsilon, delta)
     with localcontext(Context(prec=_DIGITS)):
         a, penalty = _penalty(order, delta)
         rho = (_decimal(epsilon) - penalty) / a
@@ -31,11 +31,22 @@ def rho_for(epsilon: Fraction, delta: Fraction) -> Fraction:
 
 
 @lru_cache(maxsize=1024)
-def epsilon_for(rho: Fraction, delta: Fraction) -> Fraction:
-    """The smallest ε, rounded up, such that rho-zCDP implies (ε, delta)-DP; 0 < delta < 1."""
+def order_for(epsilon: Fraction, delta: Fraction) -> Fraction:
+    """The order α at which `rho_for` finds its ρ."""
+    return _best_order(lambda a: -(float(epsilon) - _float_penalty(a, delta)) / a)
+
+
+@lru_cache(maxsize=1024)
+def epsilon_for(rho: Fraction, delta: Fraction, order: Fraction | None = None) -> Fraction:
+    """The smallest ε, rounded up, such that rho-zCDP implies (ε, delta)-DP; 0 < delta < 1.
+
+    With `order` the answer at that α, which holds as soon as the Rényi divergence of that one
+    order is at most order·rho.
+    """
     if rho == 0:
         return Fraction(0)
-    order = _best_order(lambda a: a * float(rho) + _float_penalty(a, delta))
+    if order is None:
+        order = _best_order(lambda a: a * float(rho) + _float_penalty(a, delta))
     with localcontext(Context(prec=_DIGITS)):
         a, penalty = _penalty(order, delta)
         epsilon = a * _decimal(rho) + penalty

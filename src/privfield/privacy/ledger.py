@@ -30,7 +30,7 @@ from privfield.privacy.budgets import (
     PureDP,
     budget_from_json,
 )
-from privfield.privacy.conversions import epsilon_for, rho_for
+from privfield.privacy.conversions import epsilon_for, order_for, rho_for
 from privfield.privacy.rounding import Number, exact, float_above
 
 _APPLICATION = 0x50464C44  # "PFLD" in the SQLite header: how a ledger is recognised
@@ -188,27 +188,28 @@ class Ledger:
     def spent(self) -> Cost:
         """What all charges cost together."""
         with self._transaction("read") as db:
-            return _spent(db)
+            return _sum(_costs(db))
 
     @property
     def remaining(self) -> Budget | None:
-        """What one more release may cost, as ε or as ρ, whichever is more; None if nothing."""
+        """What one more release may cost: ε for a pure total, otherwise ρ; None if nothing.
+
+        Where no ρ is left but pure releases still fit, it is their ε.
+        """
         with self._transaction("read") as db:
-            return self._remaining(_spent(db), _stable_delta(db))
+            return next(iter(self._remaining(_costs(db), _stable_delta(db))), None)
 
     @property
     def spent_epsilon(self) -> float:
         """The ε spent so far at the total's δ, rounded up; inf if there is none."""
         with self._transaction("read") as db:
-            cost, stable = _spent(db), _stable_delta(db)
-        if not isinstance(self.total, ApproxDP):
-            return cost.epsilon_at(0)
-        found = []
-        if cost.exact_epsilon is not None:
-            found.append(cost.exact_epsilon)
-        convert = self.total.exact_delta - _reserve(self.total, stable)
-        if convert > 0:
-            found.append(epsilon_for(cost.exact_rho, convert))
+            costs, stable = _costs(db), _stable_delta(db)
+        basic = _sum(costs).exact_epsilon
+        found = [] if basic is None else [basic]
+        if isinstance(self.total, ApproxDP):
+            split = _Split(self.total, stable)
+            if split.conversion > 0:
+                found.append(epsilon_for(split.rho(costs), split.conversion, split.order))
         return float_above(min(found)) if found else float("inf")
 
     def __repr__(self) -> str:
@@ -223,23 +224,21 @@ class Ledger:
 
     def _admit(self, db: sqlite3.Connection, cost: Budget) -> Fraction:
         """The δ kept for stable releases if the charge fits; otherwise `BudgetRefused`."""
-        before, stable = _spent(db), _stable_delta(db)
-        after = before + cost.as_cost()
-        for option in self._reserves(after, stable):
-            if self._fits(after, option):
+        costs, stable = _costs(db), _stable_delta(db)
+        for option in self._reserves(cost.as_cost(), stable):
+            if self._fits([*costs, cost.as_cost()], option):
                 return option
-        refusal = _refusal(self.total, cost, self._remaining(before, stable))
-        raise BudgetRefused(refusal)
+        raise BudgetRefused(_refusal(self.total, cost, self._remaining(costs, stable)))
 
-    def _reserves(self, after: Cost, stable: Fraction | None) -> list[Fraction]:
+    def _reserves(self, first: Cost, stable: Fraction | None) -> list[Fraction]:
         """The splits of δ that may still be chosen; one, once anything has been charged."""
         if stable is not None or not isinstance(self.total, ApproxDP):
             return [stable or Fraction(0)]
-        half = self.total.exact_delta / 2
-        return [min(max(half, after.exact_delta), self.total.exact_delta), Fraction(0)]
+        delta = self.total.exact_delta
+        return [min(max(delta / 2, first.exact_delta), delta), Fraction(0)]
 
-    def _fits(self, cost: Cost, stable: Fraction) -> bool:
-        total = self.total
+    def _fits(self, costs: list[Cost], stable: Fraction) -> bool:
+        total, cost = self.total, _sum(costs)
         if isinstance(total, ZCDP):
             return cost.exact_delta == 0 and cost.exact_rho <= total.exact_rho
         assert isinstance(total, PureDP | ApproxDP)
@@ -247,22 +246,24 @@ class Ledger:
             return False
         if cost.exact_epsilon is not None and cost.exact_epsilon <= total.exact_epsilon:
             return True
-        if isinstance(total, PureDP) or total.exact_delta <= stable:
+        if isinstance(total, PureDP):
             return False
-        return cost.exact_rho <= rho_for(total.exact_epsilon, total.exact_delta - stable)
+        split = _Split(total, stable)
+        return split.rho(costs) <= split.limit
 
-    def _remaining(self, spent: Cost, stable: Fraction | None) -> Budget | None:
-        total, epsilon, limit = self.total, Fraction(0), Fraction(0)
+    def _remaining(self, costs: list[Cost], stable: Fraction | None) -> list[Budget]:
+        """What one more release may cost: in ρ, in ε, or both, as far as there is any."""
+        total, spent = self.total, _sum(costs)
+        rho = epsilon = Fraction(0)
+        if isinstance(total, ZCDP):
+            rho = total.exact_rho - spent.exact_rho
+        elif isinstance(total, ApproxDP):
+            split = _Split(total, stable)
+            rho = split.limit - split.rho(costs)
         if isinstance(total, PureDP | ApproxDP) and spent.exact_epsilon is not None:
             epsilon = total.exact_epsilon - spent.exact_epsilon
-        if isinstance(total, ZCDP):
-            limit = total.exact_rho
-        elif isinstance(total, ApproxDP) and total.exact_delta > _reserve(total, stable):
-            limit = rho_for(total.exact_epsilon, total.exact_delta - _reserve(total, stable))
-        rho = limit - spent.exact_rho
-        if rho > 0 and 2 * rho >= epsilon**2:
-            return ZCDP(rho)
-        return PureDP(epsilon) if epsilon > 0 else None
+        left: list[Budget] = [ZCDP(rho)] if rho > 0 else []
+        return [*left, PureDP(epsilon)] if epsilon > 0 else left
 
     # -- the file ----------------------------------------------------------------------------------
 
@@ -322,10 +323,39 @@ def _create(
     db.execute(f"PRAGMA user_version = {_FORMAT}")
 
 
-def _spent(db: sqlite3.Connection) -> Cost:
+class _Split:
+    """An (ε, δ) total whose δ is divided: a part for stable releases, the rest to convert ρ.
+
+    Conversion happens at one order α fixed by this split, so that it holds for costs chosen
+    adaptively; at that order an ε-DP release counts min(ε²/2, ε/α).
+    """
+
+    def __init__(self, total: ApproxDP, stable: Fraction | None) -> None:
+        self.conversion = total.exact_delta - (total.exact_delta / 2 if stable is None else stable)
+        self.order = self.limit = Fraction(0)
+        if self.conversion > 0:
+            self.order = order_for(total.exact_epsilon, self.conversion)
+            self.limit = rho_for(total.exact_epsilon, self.conversion)
+
+    def rho(self, costs: list[Cost]) -> Fraction:
+        """What the charges count, in ρ."""
+        return sum((self._one(cost) for cost in costs), Fraction(0))
+
+    def _one(self, cost: Cost) -> Fraction:
+        if cost.exact_epsilon is None or not self.order:
+            return cost.exact_rho
+        return min(cost.exact_rho, cost.exact_epsilon / self.order)
+
+
+def _costs(db: sqlite3.Connection) -> list[Cost]:
+    rows = db.execute("SELECT cost FROM charges ORDER BY number")
+    return [budget_from_json(json.loads(text)).as_cost() for (text,) in rows]
+
+
+def _sum(costs: list[Cost]) -> Cost:
     total = Cost(0, 0, 0)
-    for (text,) in db.execute("SELECT cost FROM charges"):
-        total = total + budget_from_json(json.loads(text)).as_cost()
+    for cost in costs:
+        total = total + cost
     return total
 
 
@@ -334,30 +364,26 @@ def _stable_delta(db: sqlite3.Connection) -> Fraction | None:
     return None if row is None else Fraction(row[0])
 
 
-def _reserve(total: ApproxDP, stable: Fraction | None) -> Fraction:
-    return total.exact_delta / 2 if stable is None else stable
-
-
-def _refusal(total: Budget, cost: Budget, left: Budget | None) -> str:
+def _refusal(total: Budget, cost: Budget, left: list[Budget]) -> str:
     asked = cost.as_cost()
-    text = f"budget refused. Total: {total}. Requested: {cost}. Remaining: {left or 'nothing'}."
+    text = (
+        f"budget refused. Total: {total}. Requested: {cost}. "
+        f"Remaining: {' or '.join(map(str, left)) or 'nothing'}."
+    )
     if isinstance(total, ZCDP) and asked.exact_delta:
         return f"{text} This ledger promises zCDP, which a release with a δ of its own breaks."
     if isinstance(total, PureDP) and (asked.exact_epsilon is None or asked.exact_delta):
         return f"{text} This ledger promises pure ε: use noise='laplace' or a pure selection."
-    if isinstance(left, PureDP) and asked.exact_epsilon is None:
-        return f"{text} Only a pure release still fits: use noise='laplace' or a pure selection."
-    if isinstance(total, PureDP) or isinstance(left, PureDP):
-        assert asked.exact_epsilon is not None
-        missing = asked.exact_epsilon - (left.exact_epsilon if isinstance(left, PureDP) else 0)
-        unit = "epsilon"
-    else:
-        missing = asked.exact_rho - (left.exact_rho if left else 0)
-        unit = "rho"
-    if missing <= 0:
-        return (
-            f"{text} Missing: δ. What this ledger keeps for releases with a δ of their own does "
-            "not cover it; it is set by stable_delta when the ledger is made."
-        )
-    hint = " (ε-DP counts as rho=ε²/2)" if unit == "rho" and asked.exact_epsilon else ""
-    return f"{text} Missing: {unit}={float_above(missing):g}{hint}."
+    missing = []
+    rho = next((b.exact_rho for b in left if isinstance(b, ZCDP)), Fraction(0))
+    epsilon = next((b.exact_epsilon for b in left if isinstance(b, PureDP)), Fraction(0))
+    if not isinstance(total, PureDP) and asked.exact_rho > rho:
+        missing.append(f"rho={float_above(asked.exact_rho - rho):g}")
+    if asked.exact_epsilon is not None and not isinstance(total, ZCDP):
+        if asked.exact_epsilon <= epsilon or not (missing or isinstance(total, PureDP)):
+            return (
+                f"{text} Missing: δ. What this ledger keeps for releases with a δ of their own "
+                "does not cover it; it is set by stable_delta when the ledger is made."
+            )
+        missing.append(f"epsilon={float_above(asked.exact_epsilon - epsilon):g}")
+    return f"{text} Missing: {' or '.join(missing)}."

@@ -24,8 +24,8 @@ def exact(value: object, name: str) -> Fraction:
         if item is None or isinstance(item(), bool):
             raise InputError(f"{name} must be a number; got {type(value).__name__}.")
         return exact(item(), name)
-    if isinstance(value, Rational):
-        return Fraction(value)
+    if isinstance(value, Rational):  # int(): parts of numpy integers would overflow later
+        return Fraction(int(value.numerator), int(value.denominator))
     if not math.isfinite(value):
         raise InputError(f"{name} must be finite; got {value}.")
     return Fraction(repr(float(value))) if isinstance(value, float) else Fraction(value)

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import accumulate
-from numbers import Rational
+from numbers import Number, Rational
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,7 +18,8 @@ from numpy.typing import ArrayLike, NDArray
 from privfield.errors import InputError
 from privfield.privacy.entropy import Entropy
 
-_BLOCK_SCORES = 2**16  # scores handled at once: their few temporaries stay in the cache
+_BLOCK_ROWS = 256  # at most so many rows, and
+_BLOCK_SCORES = 2**16  # so many scores (or one row) at once: temporaries stay in the cache
 _LEAF = 256  # candidates whose weights are summed together before the running sum
 _MAX_EXPONENT = 700.0  # weights below exp(-700) are rounded up to it: nothing underflows
 _WEIGHT_ERROR = 2.0**-44  # of a sum of float weights, relative; assumes np.exp within 2^-45
@@ -29,9 +30,9 @@ def selection_scale_zcdp(range_sensitivity: Fraction | int, rho: Fraction | int)
 
     This is range_sensitivity / sqrt(8 rho), rounded up by a relative 2^-58 at most.
 
-    `range_sensitivity` is the most by which max_s(change of score s) - min_s(change of score s)
-    can differ from zero between neighbouring data sets, in the units of the integer scores. If
-    each score changes by at most D, twice D will do; if all change in the same direction, D.
+    `range_sensitivity` is the largest value that max_s(change of score s) - min_s(change of
+    score s) takes between neighbouring data sets, in the units of the integer scores. If each
+    score changes by at most D, twice D will do; if all change in the same direction, D will.
 
     >>> selection_scale_zcdp(2, Fraction(1, 8))
     Fraction(2, 1)
@@ -141,7 +142,7 @@ def _select_rows(
     rows, candidates = scores.shape
     rates = np.broadcast_to(np.array([_rate(scale) for scale in scales]), rows)
     chosen = np.empty(rows, dtype=np.int64)
-    step = max(1, _BLOCK_SCORES // candidates)
+    step = max(1, min(_BLOCK_ROWS, _BLOCK_SCORES // candidates))
     for start in range(0, rows, step):
         part = slice(start, start + step)
         words = source.words(len(chosen[part]))
@@ -242,7 +243,9 @@ def _rate(scale: Fraction) -> float:
 
 def _positive(name: str, value: object) -> Fraction:
     if isinstance(value, bool) or not isinstance(value, Rational) or value <= 0:
-        raise InputError(f"{name} must be an int or Fraction above 0; got {value!r}.")
+        # only numbers are shown: an array here may be private data in the wrong place
+        shown = repr(value) if isinstance(value, Number) else type(value).__name__
+        raise InputError(f"{name} must be an int or Fraction above 0; got {shown}.")
     return Fraction(int(value.numerator), int(value.denominator))
 
 

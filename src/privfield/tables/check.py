@@ -45,7 +45,7 @@ class PeopleCheck:
     rows_left_out: int  # beyond the limit
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CheckReport:
     """PRIVATE: exact counts of the records. For the data's owner, never to publish or store."""
 
@@ -55,7 +55,7 @@ class CheckReport:
     forbidden: tuple[RuleCheck, ...]
     people: PeopleCheck | None
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:  # what a notebook shows says PRIVATE too
         lines = [
             "PRIVATE – for the data's owner only: exact counts, never publish or store them.",
             "",

@@ -51,8 +51,8 @@ def _array_signs(data: NDArray[Any]) -> Iterator[Signs]:
 
 def _table_signs(table: Table) -> Iterator[Signs]:
     for batch in table.batches():
-        codes = np.stack(batch.columns, axis=1)
-        yield np.where(codes > 0, np.int8(1), np.int8(-1))
+        ones = np.stack([column > 0 for column in batch.columns], axis=1)
+        yield np.where(ones, np.int8(1), np.int8(-1))
 
 
 def _check_schema(schema: Schema) -> None:

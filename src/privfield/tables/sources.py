@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
@@ -11,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from privfield.errors import InputError
+from privfield.schema import level_text, number_text
 from privfield.tables.coding import LEGAL_TYPES, is_legal
 
 BATCH_ROWS = 131_072  # bounds memory; large enough that work per batch does not show
@@ -115,7 +117,7 @@ class StreamSource:
 
     def __init__(self, data: Any, wanted: Sequence[str]) -> None:
         what = type(data).__name__
-        self._problem = f"data ({what}) cannot be read as an Arrow stream of plain columns."
+        self._problem = f"data ({what}) cannot be read as a stream of plain Arrow columns."
         self.passes = not hasattr(data, "__next__")
         self._used = False
         if hasattr(data, "iloc"):  # pandas converts what it hands over: only what is needed then
@@ -144,9 +146,15 @@ class StreamSource:
         return schema
 
     def _open(self) -> Any:
-        if isinstance(self._data, pa.RecordBatchReader):
-            return self._data
-        return guarded(lambda: pa.RecordBatchReader.from_stream(self._data), self._problem)
+        data = self._data
+        if isinstance(data, pa.RecordBatchReader):
+            return data
+        if not hasattr(data, "iloc"):
+            return guarded(lambda: pa.RecordBatchReader.from_stream(data), self._problem)
+        with suppress(Exception):
+            return pa.RecordBatchReader.from_stream(data)
+        # pandas columns of mixed Python objects: one odd value must not stop the rest
+        return guarded(lambda: _objects_as_text(data), self._problem)
 
     def read(self) -> Iterator[RawBatch]:
         """Yield the wanted columns."""
@@ -168,6 +176,33 @@ class StreamSource:
                 yield from cut(columns, batch.num_rows)
         finally:
             reader.close()  # lets go of the connection that a half-read result holds
+
+
+def _objects_as_text(frame: Any) -> Any:
+    columns = {}
+    for name in frame.columns:
+        column = frame[name]
+        if column.dtype == object:
+            columns[name] = pa.array([_object_text(each) for each in column], pa.large_binary())
+        else:
+            columns[name] = pa.array(column, from_pandas=True)
+    return pa.table(columns).to_reader()
+
+
+def _object_text(value: Any) -> bytes | None:
+    """A Python object as the text that a CSV file would hold."""
+    if isinstance(value, bytes):
+        return value
+    if isinstance(value, str):
+        return value.encode("utf-8", "surrogatepass")
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return None
+    try:
+        if isinstance(value, float | np.floating):
+            return None if value != value else number_text(float(value)).encode()
+        return level_text(value).encode()
+    except Exception:
+        return b"\0"  # neither a level nor a number
 
 
 def _table(data: Mapping[Any, Any], wanted: Sequence[str]) -> Any:

@@ -82,13 +82,14 @@ class StepCoder:
             steps = steps.within(int(limits.min), int(limits.max))
         else:
             steps = steps.within(-math.inf, math.inf)
-        self._codes = np.array(steps.codes, self._out)
+        codes: Any = np.array(steps.codes, self._out)
+        self._codes: Codes = codes
         self._breaks = np.array(steps.breaks, dtype if self._whole else np.float64)
         self._low, self._high, self._table = self._dense(steps, dtype)
 
     def _dense(self, steps: Steps, dtype: np.dtype[Any]) -> tuple[Any, Any, Codes | None]:
-        kind = dtype.type if self._whole else np.float64
-        empty = np.empty(0, self._out)
+        kind: Any = dtype.type if self._whole else np.float64
+        empty: Codes = np.empty(0, self._out)
         if not steps.breaks:
             return kind(0), kind(0), self._codes
         low = math.floor(max(steps.breaks[0], -(2**62))) - 1
