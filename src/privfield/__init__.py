@@ -9,6 +9,11 @@ from privfield.errors import BudgetRefused as BudgetRefused
 from privfield.errors import InputError as InputError
 from privfield.measure.marginals import measure as measure
 from privfield.measure.measurements import Measurements as Measurements
+from privfield.models.ising import IsingModel as IsingModel
+from privfield.models.mrf import MarkovRandomField as MarkovRandomField
+from privfield.models.network import NetworkIsing as NetworkIsing
+from privfield.models.polynomial import PolynomialMRF as PolynomialMRF
+from privfield.models.saving import load as load
 from privfield.privacy.adjacency import Adjacency as Adjacency
 from privfield.privacy.budgets import NON_PRIVATE as NON_PRIVATE
 from privfield.privacy.budgets import ZCDP as ZCDP

@@ -197,6 +197,42 @@ class Schema:
         """The number of cells of the contingency table of these variables."""
         return math.prod(self.shape[position] for position in self.clique(names))
 
+    def given(self, evidence: Mapping[str, object]) -> Schema:
+        """The schema of the other variables once these have the stated levels.
+
+        Forbidden combinations that the evidence decides are settled; evidence that is itself
+        forbidden is an error.
+        """
+        known = {
+            name: self[name].levels[self[name].code(level)] for name, level in evidence.items()
+        }
+        rules = []
+        for rule in self.forbidden:
+            if any(name in known and known[name] not in levels for name, levels in rule):
+                continue  # cannot happen any more
+            rest = tuple((name, levels) for name, levels in rule if name not in known)
+            if not rest:
+                raise InputError(f"evidence {known!r} is a forbidden combination of the schema.")
+            rules.append(rest)
+        left = tuple(variable for variable in self.variables if variable.name not in known)
+        if not left:
+            raise InputError("evidence names every variable; at least one must be left.")
+        return Schema._of(left, tuple(rules), self.unit)
+
+    @classmethod
+    def _of(
+        cls,
+        variables: tuple[Variable, ...],
+        forbidden: tuple[tuple[tuple[str, tuple[str, ...]], ...], ...],
+        unit: Person | None,
+    ) -> Schema:
+        """A schema from parts that are known to be right."""
+        schema = cls.__new__(cls)
+        object.__setattr__(schema, "variables", variables)
+        object.__setattr__(schema, "forbidden", forbidden)
+        object.__setattr__(schema, "unit", unit)
+        return schema
+
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Schema:
         """Read a schema from a TOML file."""

@@ -141,6 +141,26 @@ def schemas(draw: st.DrawFn) -> Schema:
     return Schema({"x": given}, **rules)
 
 
+def probes(schema: Schema) -> list[float]:
+    """The numbers of the schema and their next neighbours, where mistakes would show."""
+    found: list[float] = []
+    for text in (*schema["x"].levels[-9:], *schema["x"].edges):
+        try:
+            number = float(text)
+        except ValueError:
+            continue
+        if math.isfinite(number):
+            found += [number, math.nextafter(number, -math.inf), math.nextafter(number, math.inf)]
+            found += [number - 0.5, number + 0.5, number + 1]
+    return found
+
+
+def whole_probes(schema: Schema, low: int = -(2**63), high: int = 2**63 - 1) -> list[int]:
+    names = [name for name in schema["x"].levels[-9:] if re.fullmatch("-?[0-9]+", name)]
+    numbers = [*map(int, names), *map(round, probes(schema)), low, high]
+    return [n + step for n in numbers for step in (-1, 0, 1) if low <= n + step <= high]
+
+
 def codes(data: Any, schema: Schema) -> list[int]:
     found: list[int] = []
     for batch in open_table(data, schema).batches():
@@ -184,7 +204,7 @@ def arrow_sources(column: Any, folder: Any) -> dict[str, Any]:
     }
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(schemas(), st.lists(st.none() | TEXTS, max_size=20))
 def test_text(folder: Any, schema: Schema, values: list[str | None]) -> None:
     expected = [oracle(schema["x"], value) for value in values]
@@ -200,7 +220,7 @@ def test_text(folder: Any, schema: Schema, values: list[str | None]) -> None:
     assert codes(pd.DataFrame({"x": categories}), schema) == expected
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(schemas(), st.lists(BYTES, max_size=20))
 def test_bytes_through_csv(folder: Any, schema: Schema, values: list[bytes]) -> None:
     expected = [oracle(schema["x"], value) for value in values]
@@ -212,16 +232,17 @@ def test_bytes_through_csv(folder: Any, schema: Schema, values: list[bytes]) -> 
     assert codes(folder / "bytes.parquet", schema) == expected
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(schemas(), st.lists(st.none() | INTEGERS, max_size=20))
 def test_whole_numbers(folder: Any, schema: Schema, values: list[int | None]) -> None:
+    values = [*values, *whole_probes(schema)]
     expected = [oracle(schema["x"], value) for value in values]
     for name, data in arrow_sources(pa.array(values, pa.int64()), folder).items():
         assert codes(data, schema) == expected, name
     assert codes(pd.DataFrame({"x": pd.array(values, dtype="Int64")}), schema) == expected
     for kind in (pa.int8(), pa.uint8(), pa.int16(), pa.uint16(), pa.int32(), pa.uint32()):
         low, high = np.iinfo(kind.to_pandas_dtype()).min, np.iinfo(kind.to_pandas_dtype()).max
-        some = [v for v in values if v is None or low <= v <= high]
+        some = [v for v in values if v is None or low <= v <= high] + [low, high]
         found = codes(pa.table({"x": pa.array(some, kind)}), schema)
         assert found == [oracle(schema["x"], value) for value in some]
 
@@ -229,13 +250,15 @@ def test_whole_numbers(folder: Any, schema: Schema, values: list[int | None]) ->
 @settings(max_examples=30, deadline=None)
 @given(schemas(), st.lists(st.none() | st.integers(2**63 - 2, 2**64 - 1), max_size=9))
 def test_huge_whole_numbers(schema: Schema, values: list[int | None]) -> None:
+    values = [*values, *whole_probes(schema, 0, 2**64 - 1)]
     found = codes(pa.table({"x": pa.array(values, pa.uint64())}), schema)
     assert found == [oracle(schema["x"], value) for value in values]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(schemas(), st.lists(st.none() | FLOATS, max_size=20))
 def test_decimal_numbers(folder: Any, schema: Schema, values: list[float | None]) -> None:
+    values = [*values, *probes(schema)]
     expected = [oracle(schema["x"], value) for value in values]
     for name, data in arrow_sources(pa.array(values, pa.float64()), folder).items():
         assert codes(data, schema) == expected, name
@@ -251,7 +274,7 @@ def test_truth(folder: Any, schema: Schema, values: list[bool | None]) -> None:
     assert codes(pd.DataFrame({"x": pd.array(values, dtype="boolean")}), schema) == expected
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     schemas(),
     st.one_of(
@@ -262,6 +285,10 @@ def test_truth(folder: Any, schema: Schema, values: list[bool | None]) -> None:
 )
 def test_arrays_hold_codes(schema: Schema, dtype_and_values: Any) -> None:
     dtype, values = dtype_and_values
+    if dtype is np.float64:
+        values = [*values, *probes(schema)]
+    if dtype is np.int64:
+        values = [*values, *whole_probes(schema)]
     array = np.array(values, dtype).reshape(-1, 1)
     variable = schema["x"]
     missing = variable.levels.index(variable.missing)

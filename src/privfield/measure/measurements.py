@@ -175,7 +175,7 @@ class Measurements:
                 header["grid"],
                 header["stamp"],
             )
-        except (KeyError, TypeError, AttributeError, InputError):
+        except (KeyError, TypeError, ValueError, AttributeError):  # InputError too
             raise InputError(f"{source} is damaged: its parts do not fit together.") from None
 
     def __repr__(self) -> str:

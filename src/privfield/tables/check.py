@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privfield.schema import Person, Schema, Variable
 from privfield.tables.coding import Coder
@@ -134,15 +135,15 @@ def check(data: Any, schema: Schema) -> CheckReport:
     )
 
 
-def _broken(schema: Schema, readers: dict[str, Coder], raw: RawBatch) -> list[int]:
+def _broken(schema: Schema, readers: dict[str, Coder], raw: RawBatch) -> NDArray[np.int64]:
     """The rows of a batch that break each forbidden rule."""
     codes = {name: reader.code(raw.columns[schema.index(name)]) for name, reader in readers.items()}
-    counts = []
-    for rule in schema.forbidden:
+    counts = np.zeros(len(schema.forbidden), np.int64)
+    for position, rule in enumerate(schema.forbidden):
         breaks = np.ones(raw.rows, np.bool_)
         for name, levels in rule:
             breaks &= np.isin(codes[name], [schema[name].code(level) for level in levels])
-        counts.append(int(breaks.sum()))
+        counts[position] = breaks.sum()
     return counts
 
 

@@ -100,3 +100,22 @@ def keep_first(people: Any, limit: Any, seen: Any, keep: Any) -> None:
         else:
             keep[row] = seen[person] < limit
             seen[person] += 1
+
+
+@_compile(
+    [
+        types.void(
+            *(_read(types.int64), types.int64, _read(types.int64)),
+            *(types.int64[::1], types.int64[::1]),
+        )
+    ]
+)
+def share(people: Any, whole: Any, rows: Any, used: Any, weights: Any) -> None:
+    """Give each of a person's `rows` an equal share of `whole`; −1 is nobody."""
+    for row in range(people.size):
+        person = people[row]
+        if person < 0 or used[person] >= rows[person]:
+            weights[row] = 0
+        else:
+            used[person] += 1
+            weights[row] = whole // rows[person]

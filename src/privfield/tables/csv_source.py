@@ -58,7 +58,12 @@ class CsvFile:
         places = header.positions(wanted)
         found = [name for name, at in zip(wanted, places, strict=True) for _ in at]
         rest = len(header.cells) - len(found)
-        check_names([*found, *[None] * rest], wanted, f"{where}: the first line")
+        check_names(
+            [*found, *[None] * rest],
+            wanted,
+            f"{where}: the first line",
+            "The first line of a CSV file must hold the column names.",
+        )
         self._header = header
         self._places = [at[0] for at in places]
 
@@ -76,7 +81,10 @@ class CsvFile:
         """Yield the wanted columns as dictionaries of bytes, and then the ragged rows."""
         if self._header.blank:
             return
-        problem = f"path: {self._path!r} cannot be read as CSV below its header."
+        problem = (
+            f"path: {self._path!r} cannot be read as CSV below its header: a quote is not closed, "
+            f"or a row is longer than {_BLOCK_BYTES >> 20} MiB, or the file is damaged."
+        )
         ragged = _Counter()
         reader = guarded(lambda: self._reader(ragged), problem)
         with reader:

@@ -23,6 +23,7 @@ class People:
     def __init__(self) -> None:
         self._numbers: dict[object, int] = {}
         self._rows: NDArray[np.int64] = np.zeros(1024, np.int64)
+        self._shared: NDArray[np.int64] = np.zeros(0, np.int64)
 
     @property
     def rows(self) -> NDArray[np.int64]:
@@ -69,11 +70,15 @@ class People:
     def shares(self, ids: Any) -> NDArray[np.int64]:
         """The weight of each row: `WEIGHT_GRID` over its person's number of rows, rounded down.
 
-        The weights of one person sum to at most `WEIGHT_GRID`. Rows without an id weigh nothing.
+        The weights of one person sum to at most `WEIGHT_GRID`, even if rows were added since they
+        were counted: those weigh nothing, and neither do rows without an id.
         """
+        from privfield.tables import coding_kernels
+
         people = self.numbers(ids)
-        rows = np.maximum(self.rows, 1)
-        weights: NDArray[np.int64] = np.append(WEIGHT_GRID // rows, 0)[people]
+        self._shared = np.pad(self._shared, (0, self._rows.size - self._shared.size))
+        weights = np.empty(people.size, np.int64)
+        coding_kernels.share(people, WEIGHT_GRID, self._rows, self._shared, weights)
         return weights
 
 

@@ -118,7 +118,10 @@ class StreamSource:
     def __init__(self, data: Any, wanted: Sequence[str]) -> None:
         what = type(data).__name__
         self._problem = f"data ({what}) cannot be read as a stream of plain Arrow columns."
-        self.passes = not hasattr(data, "__next__")
+        # A frame knows its columns or its length. Anything else may be a stream in disguise, which
+        # the second time would give no rows.
+        known = any(hasattr(data, name) for name in ("columns", "num_rows", "__len__"))
+        self.passes = known and not hasattr(data, "__next__")
         self._used = False
         if hasattr(data, "iloc"):  # pandas converts what it hands over: only what is needed then
             check_names(list(data.columns), wanted, f"data ({what})")
@@ -218,14 +221,14 @@ def cut(columns: Sequence[Any], rows: int, ragged: bool = False) -> Iterator[Raw
         yield RawBatch([column.slice(start, size) for column in columns], size, ragged)
 
 
-def check_names(found: Sequence[Any], wanted: Sequence[str], where: str) -> None:
+def check_names(found: Sequence[Any], wanted: Sequence[str], where: str, advice: str = "") -> None:
     """Every wanted column must be there once. What else was found is not told: see below."""
     # The first line of a file without a header is a record, so names that were found stay unsaid.
     missing = [name for name in wanted if name not in found]
     if missing:
         raise InputError(
             f"{where} lacks {_count(missing, 'column')} of the schema: {_listing(missing)}. "
-            f"It has {_count(found, 'column')}."
+            f"It has {_count(found, 'column')}. {advice}".rstrip()
         )
     repeated = [name for name in wanted if list(found).count(name) > 1]
     if repeated:

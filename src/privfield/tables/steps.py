@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from privfield.tables.batch import Codes, code_dtype
 
 _DENSE = 2**16  # whole numbers over at most this range are looked up in a table
+_EXACT = (-(2**53), 2**53)  # the whole numbers that a double holds exactly
 
 
 @dataclass(frozen=True)
@@ -54,13 +55,9 @@ def exact_steps(codes: Mapping[Any, int], other: int) -> Steps:
     breaks: list[float] = []
     found = [other]
     for number in sorted(codes):
-        if breaks and breaks[-1] == number:
-            found[-1] = codes[number]
-        else:
-            breaks.append(number)
-            found.append(codes[number])
-        breaks.append(number + 1 if isinstance(number, int) else math.nextafter(number, math.inf))
-        found.append(other)
+        after = number + 1 if isinstance(number, int) else math.nextafter(number, math.inf)
+        breaks += (number, after)
+        found += (codes[number], other)
     return Steps(tuple(breaks), tuple(found))
 
 
@@ -88,19 +85,17 @@ class StepCoder:
         self._low, self._high, self._table = self._dense(steps, dtype)
 
     def _dense(self, steps: Steps, dtype: np.dtype[Any]) -> tuple[Any, Any, Codes | None]:
+        """The codes of all whole numbers from the first break to the last, if they are few."""
         kind: Any = dtype.type if self._whole else np.float64
-        empty: Codes = np.empty(0, self._out)
-        if not steps.breaks:
-            return kind(0), kind(0), self._codes
-        low = math.floor(max(steps.breaks[0], -(2**62))) - 1
-        high = math.ceil(min(steps.breaks[-1], 2**62))
-        if self._whole:
-            low = max(low, int(np.iinfo(dtype).min))
-            high = min(high, int(np.iinfo(dtype).max))
-        if high - low >= _DENSE:
-            return kind(0), kind(0), None if self._whole else empty
-        codes = [steps.at(number) for number in range(low, high + 1)]
-        return kind(low), kind(high), np.array(codes, self._out)
+        limits = np.iinfo(dtype) if self._whole else None
+        bottom, top = (int(limits.min), int(limits.max)) if limits else _EXACT
+        first, last = (steps.breaks[0], steps.breaks[-1]) if steps.breaks else (1, 0)
+        if bottom <= first and last <= top and last - first < _DENSE:
+            # one more number on either side: it stands for all that lie beyond
+            low, high = max(math.floor(first) - 1, bottom), min(math.ceil(last), top)
+            codes: Any = np.array([steps.at(n) for n in range(low, high + 1)], self._out)
+            return kind(low), kind(high), codes
+        return kind(0), kind(0), None if self._whole else self._codes[:0]
 
     def code(self, values: NDArray[Any]) -> Codes:
         """The codes of a contiguous column; NaN is missing."""

@@ -1,0 +1,151 @@
+"""A sparse Ising network as the samplers read it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from privfield.errors import InputError
+
+FloatArray = NDArray[np.float64]
+
+# Scaling rows and columns by square roots leaves the two halves apart by a rounding step.
+_SYMMETRY = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """P(x) ∝ exp(½ β xᵀJx + Σ field_i x_i), x_i = ±1, with J in rows (`starts`, `neighbours`).
+
+    `couplings` are J's entries, without β. Made by `read_network`, which checks.
+    """
+
+    starts: NDArray[np.int64]
+    neighbours: NDArray[np.uint32]
+    couplings: FloatArray
+    field: FloatArray
+    beta: float
+
+    @property
+    def nodes(self) -> int:
+        """Number of nodes."""
+        return self.field.size
+
+    @property
+    def degrees(self) -> NDArray[np.int64]:
+        """Neighbours of each node."""
+        return np.diff(self.starts)
+
+    @property
+    def equal_couplings(self) -> bool:
+        """Whether all edges have the same coupling."""
+        return bool((self.couplings == self.couplings[:1]).all())
+
+    @property
+    def measured(self) -> tuple[FloatArray, int]:
+        """J's entries as a compiled loop reads them: an array and the step from one to the next."""
+        if not self.equal_couplings:
+            return self.couplings, 1
+        return self.couplings[:1] if self.couplings.size else np.zeros(1), 0
+
+    def reordered(self, order: NDArray[np.int64]) -> Network:
+        """The same network with node `order[k]` in place k."""
+        matrix = self.matrix()[order][:, order].tocsr()
+        return _from_matrix(matrix, self.field[order], self.beta)
+
+    def matrix(self) -> Any:
+        """J as a scipy CSR array."""
+        from scipy.sparse import csr_array
+
+        size = self.nodes
+        return csr_array((self.couplings, self.neighbours, self.starts), shape=(size, size))
+
+
+def read_network(couplings: Any, field: ArrayLike | None, beta: float) -> Network:
+    """Check a coupling matrix (scipy sparse or dense), a field (number or one per node) and β."""
+    from scipy.sparse import csr_array, issparse
+
+    try:
+        matrix = csr_array(couplings, dtype=np.float64, copy=True)
+    except (TypeError, ValueError) as problem:
+        raise InputError(
+            "couplings must be a square matrix of numbers, scipy sparse or dense; got "
+            f"{type(couplings).__name__}"
+        ) from problem
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise InputError(f"couplings must be a square matrix; got shape {matrix.shape}")
+    if not issparse(couplings) and np.ndim(couplings) != 2:
+        raise InputError(f"couplings must be a square matrix; got shape {np.shape(couplings)}")
+    matrix.sum_duplicates()
+    if not np.isfinite(matrix.data).all():
+        raise InputError("couplings must be finite; got NaN or infinity")
+    if matrix.diagonal().any():
+        node = int(np.flatnonzero(matrix.diagonal())[0])
+        raise InputError(f"couplings must have a zero diagonal; node {node} is coupled to itself")
+    matrix.eliminate_zeros()
+    if matrix.nnz:
+        mirror = matrix.T.tocsr()
+        apart = abs(matrix - mirror)
+        if apart.nnz and apart.max() > _SYMMETRY * abs(matrix.data).max():
+            i, j = (int(k) for k in np.unravel_index(int(apart.argmax()), apart.shape))
+            raise InputError(
+                f"couplings must be symmetric; ({i}, {j}) is {matrix[i, j]:g} and ({j}, {i}) is "
+                f"{matrix[j, i]:g}"
+            )
+        if apart.nnz:
+            matrix = ((matrix + mirror) * 0.5).tocsr()
+    return _from_matrix(matrix, _read_field(field, matrix.shape[0]), _read_beta(beta))
+
+
+def _read_field(field: ArrayLike | None, nodes: int) -> FloatArray:
+    try:
+        array = np.asarray(0.0 if field is None else field, dtype=np.float64)
+    except (TypeError, ValueError) as problem:
+        raise InputError("field must be a number or one number per node") from problem
+    if array.shape not in ((), (nodes,)):
+        raise InputError(
+            f"field must be a number or one number per node ({nodes}); got shape {array.shape}"
+        )
+    if not np.isfinite(array).all():
+        raise InputError("field must be finite; got NaN or infinity")
+    return np.ascontiguousarray(np.broadcast_to(array, (nodes,)))
+
+
+def _read_beta(beta: float) -> float:
+    try:
+        value = float(beta)
+    except (TypeError, ValueError) as problem:
+        raise InputError(f"beta must be a finite number; got {beta!r}") from problem
+    if not np.isfinite(value):
+        raise InputError(f"beta must be a finite number; got {beta!r}")
+    return value
+
+
+def _from_matrix(matrix: Any, field: FloatArray, beta: float) -> Network:
+    matrix.sort_indices()
+    return Network(
+        matrix.indptr.astype(np.int64),
+        matrix.indices.astype(np.uint32),
+        np.ascontiguousarray(matrix.data, dtype=np.float64),
+        np.ascontiguousarray(field),
+        beta,
+    )
+
+
+def start_states(nodes: int, chains: int, rng: np.random.Generator) -> NDArray[np.int8]:
+    """Starts far apart, (chains, nodes): all up, all down, two at random, and so on.
+
+    Chains that start alike could be stuck alike, and no comparison would show it.
+    """
+    states = (2 * rng.integers(0, 2, (chains, nodes), dtype=np.int8) - 1).astype(np.int8)
+    states[0::4] = 1
+    states[1::4] = -1
+    return states
+
+
+def chain_words(chains: int, rng: np.random.Generator) -> NDArray[np.uint64]:
+    """The random state of each chain, (chains, 4)."""
+    return rng.integers(0, 2**64, (chains, 4), dtype=np.uint64)

@@ -1,0 +1,148 @@
+"""Glauber dynamics (heat bath) on a sparse network, one node at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from privfield.inference.sampling.couplings import Network, chain_words, start_states
+
+FloatArray = NDArray[np.float64]
+Words = NDArray[np.uint64]
+
+# Below this many chains one after the other is faster than sharing the reads of the network.
+_FEWEST_IN_LANES = 24
+_DEGREE_IN_LANES = 1 << 14  # sums of neighbours are 16-bit there
+
+
+class GlauberChains:
+    """Chains that resample every node once per sweep, in one fixed order.
+
+    An update draws a node from its law given its neighbours and so leaves P unchanged; a sweep is a
+    product of updates, so it does too (it is not reversible, which stationarity does not need).
+    Nodes are visited by degree: the loop over neighbours then has a predictable length.
+    """
+
+    names: tuple[str, ...] = ("interaction", "total", "overlap")
+
+    def __init__(self, network: Network, chains: int, rng: np.random.Generator) -> None:
+        from privfield.inference.sampling.glauber_kernels import LANES
+
+        self._order = np.argsort(network.degrees, kind="stable")
+        self._network = network.reordered(self._order)
+        self._weights, self._step = self._network.measured
+        self.count = chains
+        self._in_lanes = chains >= _FEWEST_IN_LANES
+        blocks = -(-chains // LANES)
+        rows = blocks * LANES if self._in_lanes else chains
+        states = start_states(network.nodes, rows, rng)
+        words = chain_words(rows, rng)
+        if self._in_lanes:  # chains beyond the number asked for run along unseen
+            states = states.reshape(blocks, LANES, network.nodes).swapaxes(1, 2)
+            words = words.reshape(blocks, LANES, 4).swapaxes(1, 2)
+        self._states = np.ascontiguousarray(states)
+        self._words = np.ascontiguousarray(words)
+        self._out = np.empty((rows, len(self.names)))
+        self._reference = self._later = self._first()
+        self._up = self._bracket = np.zeros(0, dtype=np.uint64)
+        self._scaled = np.zeros(0)
+        self._prepare()
+
+    def _prepare(self) -> None:
+        network = self._network
+        degree = int(network.degrees.max(initial=0))
+        equal_fields = bool((network.field == network.field[:1]).all())
+        narrow = not self._in_lanes or degree < _DEGREE_IN_LANES
+        self._uniform = self._step == 0 and equal_fields and narrow
+        self._middle = degree
+        if self._uniform:
+            field = network.field[0] if network.nodes else 0.0
+            sums = np.arange(-degree, degree + 1)
+            self._up = _thresholds(network.beta * self._weights[0] * sums + field)
+        else:
+            self._bracket = _bracket()
+            self._scaled = network.beta * network.couplings
+
+    def advance(self, sweeps: int) -> None:
+        """Run every chain `sweeps` sweeps on."""
+        from privfield.inference.sampling import glauber_kernels as kernels
+
+        network = self._network
+        if self._uniform:
+            uniform = kernels.sweep_uniform_lanes if self._in_lanes else kernels.sweep_uniform
+            uniform(
+                network.starts,
+                network.neighbours,
+                self._up,
+                self._middle,
+                self._states,
+                self._words,
+                sweeps,
+            )
+        else:
+            weighted = kernels.sweep_weighted_lanes if self._in_lanes else kernels.sweep_weighted
+            weighted(
+                network.starts,
+                network.neighbours,
+                self._scaled,
+                network.field,
+                self._bracket,
+                self._states,
+                self._words,
+                sweeps,
+            )
+
+    def statistics(self) -> FloatArray:
+        """½ xᵀJx, Σx and the overlap with the reference, (chains, 3)."""
+        from privfield.inference.sampling import glauber_kernels as kernels
+
+        network = self._network
+        measure = kernels.measure_lanes if self._in_lanes else kernels.measure
+        measure(
+            network.starts,
+            network.neighbours,
+            self._weights,
+            self._step,
+            self._reference,
+            self._states,
+            self._out,
+        )
+        return self._out[: self.count].copy()
+
+    def states(self) -> NDArray[np.int8]:
+        """Present states, (chains, nodes), in the caller's order of nodes."""
+        states = self._states
+        if self._in_lanes:
+            states = states.swapaxes(1, 2).reshape(-1, self._network.nodes)
+        result = np.empty((self.count, self._network.nodes), dtype=np.int8)
+        result[:, self._order] = states[: self.count]
+        return result
+
+    def mark(self) -> None:
+        """Overlaps are now with the first chain's state at the mark before this one."""
+        self._reference, self._later = self._later, self._first()
+
+    def _first(self) -> NDArray[np.int8]:
+        first = self._states[0, :, 0] if self._in_lanes else self._states[0]
+        return np.array(first, dtype=np.int8, order="C")
+
+
+def _thresholds(local: FloatArray) -> Words:
+    """A word below this is an up: 2⁶⁴ / (1 + exp(−2 local))."""
+    scaled = expit(2 * local) * 2.0**64
+    # the largest double below 2⁶⁴; beyond it the conversion would wrap
+    words: Words = np.minimum(scaled, 2.0**64 - 2048).astype(np.uint64)
+    words[scaled >= 2.0**64] = np.iinfo(np.uint64).max
+    return words
+
+
+def _bracket() -> Words:
+    """Bounds of the logistic function at the ends of cells; the outermost reach to infinity."""
+    from privfield.inference.sampling.glauber_kernels import CELLS, CELLS_PER_UNIT
+
+    ends: FloatArray = np.linspace(-CELLS / 2, CELLS / 2, CELLS + 1) / CELLS_PER_UNIT
+    bounds = _thresholds(ends)
+    bounds[0] = 0
+    bounds[-1] = np.iinfo(np.uint64).max
+    return bounds

@@ -1,0 +1,273 @@
+"""What every model answers: probabilities, samples, distances, files."""
+
+from __future__ import annotations
+
+import math
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfield.errors import InputError
+from privfield.inference.factors import Factors, Table
+from privfield.schema import Schema
+
+if TYPE_CHECKING:
+    import networkx
+
+    from privfield.inference.elimination import SizeSummary
+    from privfield.inference.loopy import LoopyResult
+    from privfield.models.ising import IsingModel
+    from privfield.models.mrf import MarkovRandomField
+
+
+class Model(ABC):
+    """A probability distribution over the variables of a schema.
+
+    Exact answers come from tensor contraction. They are refused, with the size, where they would
+    take too much memory; `inference_size` tells beforehand. `loopy` and
+    ``sample(method="gibbs")`` work at any size.
+    """
+
+    stamp: str | None = None  # why this model protects nobody, if so
+
+    if TYPE_CHECKING:  # fields or cached properties of the models
+
+        @property
+        def schema(self) -> Schema:
+            """The variables and their levels."""
+
+        @property
+        def factors(self) -> Factors:
+            """The log-potentials, structural zeros included, as inference engines read them."""
+
+    @abstractmethod
+    def to_mrf(self) -> MarkovRandomField:
+        """The same distribution as a `MarkovRandomField`."""
+
+    @abstractmethod
+    def to_ising(self) -> IsingModel:
+        """The same distribution as an `IsingModel`, where there is one."""
+
+    @abstractmethod
+    def _parts(self) -> tuple[str, dict[str, Any], dict[str, NDArray[Any]]]:
+        """Kind, header and arrays of the saved model."""
+
+    # -- exact answers -----------------------------------------------------------------------------
+
+    @cached_property
+    def _exact(self) -> _Exact:
+        return _Exact(self.factors, self.schema)
+
+    def inference_size(self) -> SizeSummary:
+        """Treewidth, cells and bytes of exact inference, found without doing any."""
+        from privfield.inference.elimination import size_summary
+
+        return size_summary(self.factors.shape, self.factors.cliques)
+
+    def log_partition(self) -> float:
+        """log Z = log Σₓ exp(Σ potentials)."""
+        return self._exact.log_partition
+
+    def marginal(self, names: Sequence[str]) -> Table:
+        """The joint distribution of some variables, axes in the order asked."""
+        return self._exact.marginal(self.schema.clique(names))
+
+    def entropy(self) -> float:
+        """Shannon entropy in nats."""
+        return self._exact.log_partition - self._exact.expected(self.factors)
+
+    def kl_divergence(self, other: Model) -> float:
+        """KL(this ‖ other) in nats, exact; inf where other forbids what this allows."""
+        check_same_variables(self, other)
+        mine = self._exact.expected(self.factors) - self._exact.log_partition
+        theirs = self._exact.expected(other.factors)
+        if theirs == -math.inf:
+            return math.inf
+        return max(0.0, mine - theirs + other.log_partition())  # rounding may fall below 0
+
+    def log_likelihood(self, data: Any) -> float:
+        """The log-probability of all rows together, read in batches; −inf if one is forbidden."""
+        from privfield.tables.table import open_table
+
+        total, rows = 0.0, 0
+        for batch in open_table(data, self.schema).batches():
+            total += float(log_scores(self.factors, batch.columns, batch.rows).sum())
+            rows += batch.rows
+        return total - rows * self.log_partition()
+
+    def condition(self, evidence: Mapping[str, object]) -> MarkovRandomField:
+        """The distribution of the other variables, given the levels of these."""
+        return self.to_mrf().condition(evidence)
+
+    def most_likely(self) -> dict[str, str]:
+        """The most probable state as levels by name; ties go to the earlier levels."""
+        from privfield.inference.exact import most_likely_state
+
+        self._exact.log_partition  # noqa: B018 - refuses models without a possible state
+        codes = most_likely_state(self.factors)
+        return {v.name: v.levels[c] for v, c in zip(self.schema.variables, codes, strict=True)}
+
+    def sample(
+        self, n: int, rng: np.random.Generator | None = None, method: str = "exact"
+    ) -> NDArray[Any]:
+        """Independent states as codes, one row each; `method="gibbs"` where exact is too large.
+
+        Gibbs samples are only nearly independent; `inference.sampling.sample_gibbs` reports how
+        nearly.
+        """
+        codes = self._sample_codes(check_count(n), check_rng(rng), method)
+        wide = max(self.schema.shape) > 256
+        return codes.astype(np.uint16 if wide else np.uint8)
+
+    def _sample_codes(self, n: int, rng: np.random.Generator, method: str) -> NDArray[Any]:
+        if method == "exact":
+            from privfield.inference.exact import sample_states
+
+            self._exact.log_partition  # noqa: B018 - refuses models without a possible state
+            codes: NDArray[Any] = sample_states(self.factors, n, rng)
+            return codes
+        if method == "gibbs":
+            from privfield.inference.sampling import sample_gibbs
+
+            states: NDArray[Any] = sample_gibbs(self.factors, n, rng).states
+            return states
+        raise InputError(f"method must be 'exact' or 'gibbs'; got {method!r}.")
+
+    def loopy(self, **options: Any) -> LoopyResult:
+        """Approximate marginals and log Z by loopy belief propagation, with its convergence."""
+        from privfield.inference.loopy import loopy_belief_propagation
+
+        return loopy_belief_propagation(self.factors, **options)
+
+    # -- graph and file ----------------------------------------------------------------------------
+
+    def graph(self) -> networkx.Graph:
+        """The dependency graph: every variable is a node, in column order."""
+        import networkx as nx
+
+        graph = nx.Graph()
+        graph.add_nodes_from(self.schema.names)
+        for clique in self.factors.cliques:
+            names = [self.schema.names[position] for position in clique]
+            graph.add_edges_from(
+                (a, b) for i, a in enumerate(names) for b in names[i + 1 :] if a != b
+            )
+        return graph
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a zip of JSON and arrays; `pf.load` reads it."""
+        from privfield.models.saving import save_model
+
+        save_model(self, path)
+
+
+class _Exact:
+    """Exact answers of fixed factors; what was computed once is kept."""
+
+    def __init__(self, factors: Factors, schema: Schema) -> None:
+        from privfield.inference.contraction import plan_contraction
+
+        self._factors = factors
+        self._plan = plan_contraction(factors.shape, factors.cliques, names=schema.names)
+
+    @cached_property
+    def log_partition(self) -> float:
+        found = self._plan.log_partition(self._factors.tables)
+        if found == -math.inf:
+            raise InputError("the model forbids every state: its potentials leave no possibility.")
+        return float(found)
+
+    @cached_property
+    def _clique_marginals(self) -> list[Table]:
+        self.log_partition  # noqa: B018 - refuses models without a possible state
+        return list(self._plan.run(self._factors.tables)[1])
+
+    def marginals(self, cliques: Sequence[tuple[int, ...]]) -> list[Table]:
+        """Joint distributions of sets of variables, in one contraction for all that need one."""
+        from privfield.inference.contraction import plan_contraction
+
+        known = [self._from_clique(clique) for clique in cliques]
+        missing = [c for c, table in zip(cliques, known, strict=True) if table is None]
+        if missing:
+            own = self._factors
+            plan = plan_contraction(own.shape, own.cliques, wanted=missing)
+            found = iter(plan.run(own.tables)[1][len(own.cliques) :])
+            known = [next(found) if table is None else table for table in known]
+        return [table for table in known if table is not None]
+
+    def marginal(self, clique: tuple[int, ...]) -> Table:
+        return self.marginals([clique])[0]
+
+    def expected(self, factors: Factors) -> float:
+        """The expectation of the sum of log-potentials; −inf if one is forbidden but possible."""
+        tables = self.marginals(factors.cliques)
+        total = 0.0
+        for probability, potential in zip(tables, factors.tables, strict=True):
+            possible = probability > 0
+            total += float(probability[possible] @ potential[possible])
+        return total
+
+    def _from_clique(self, wanted: tuple[int, ...]) -> Table | None:
+        if not wanted:
+            self.log_partition  # noqa: B018 - refuses models without a possible state
+            return np.ones(())
+        for index, clique in enumerate(self._factors.cliques):
+            if set(wanted) <= set(clique):
+                table = self._clique_marginals[index]
+                drop = tuple(axis for axis, v in enumerate(clique) if v not in wanted)
+                kept = [v for v in clique if v in wanted]
+                return np.transpose(table.sum(axis=drop), [kept.index(v) for v in wanted])
+        return None
+
+
+def log_scores(factors: Factors, columns: Sequence[NDArray[Any]], rows: int) -> Table:
+    """The sum of log-potentials of each row of codes."""
+    scores = np.zeros(rows)
+    for clique, table in zip(factors.cliques, factors.tables, strict=True):
+        scores += table[tuple(columns[position] for position in clique)]
+    return scores
+
+
+def check_same_variables(model: Model, other: object) -> None:
+    """Refuse to compare models over different variables or levels."""
+    if not isinstance(other, Model):
+        raise InputError(f"other must be a model; got {type(other).__name__}.")
+    mine = [(v.name, v.levels) for v in model.schema.variables]
+    if mine != [(v.name, v.levels) for v in other.schema.variables]:
+        raise InputError("other must have the same variables with the same levels, in order.")
+
+
+def check_count(n: object) -> int:
+    """A number of samples, or an `InputError`."""
+    if isinstance(n, float) and n.is_integer():
+        n = int(n)
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
+        raise InputError(f"n must be a whole number from 0; got {n!r}.")
+    return int(n)
+
+
+def check_rng(rng: object) -> np.random.Generator:
+    """An ordinary random generator; a fresh one where none is given."""
+    if rng is None:
+        return np.random.default_rng()
+    if not isinstance(rng, np.random.Generator):
+        raise InputError(f"rng must be a numpy Generator or None; got {type(rng).__name__}.")
+    return rng
+
+
+def finite_array(values: object, name: str, shape: tuple[int, ...] | None = None) -> Table:
+    """A float array without NaN or inf, of that shape if given."""
+    try:
+        array = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} must hold numbers only.") from None
+    if shape is not None and array.shape != shape:
+        raise InputError(f"{name} must have shape {shape}; got {array.shape}.")
+    if not np.isfinite(array).all():
+        raise InputError(f"{name} must hold finite numbers only.")
+    return array

@@ -1,0 +1,189 @@
+"""Ising models: spins x ∈ {−1,+1}ᵖ with pairwise weights and a field."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfield.errors import InputError
+from privfield.inference.factors import Factors, Table
+from privfield.models.base import Model, check_count, check_rng, finite_array
+from privfield.schema import Schema
+
+if TYPE_CHECKING:
+    import networkx
+
+    from privfield.models.mrf import MarkovRandomField
+    from privfield.models.polynomial import PolynomialMRF
+
+SPIN_LEVELS = ("-1", "+1")
+
+
+class SpinModel(Model):
+    """What models of ±1 variables share: states are shown as −1 and +1."""
+
+    names: tuple[str, ...]
+
+    @cached_property
+    def schema(self) -> Schema:
+        """Each variable with the levels "-1" and "+1"."""
+        return Schema(dict.fromkeys(self.names, SPIN_LEVELS))
+
+    def sample(
+        self, n: int, rng: np.random.Generator | None = None, method: str = "exact"
+    ) -> NDArray[np.int8]:
+        """Independent states in −1 and +1, one row each; `method="gibbs"` at any size."""
+        codes = self._sample_codes(check_count(n), check_rng(rng), method)
+        return (2 * codes.astype(np.int8) - 1).astype(np.int8)
+
+    def means(self) -> Table:
+        """E[x_i] for each variable."""
+        return np.array([table[1] - table[0] for table in self._exact.marginals(self._singles)])
+
+    def log_likelihood(self, data: Any) -> float:
+        """The log-probability of all rows: arrays hold ±1 (above 0 is +1), frames the levels."""
+        if isinstance(data, np.ndarray):
+            from privfield.tables.signs import read_signs
+
+            data = np.concatenate([np.empty((0, len(self.names)), np.int8), *read_signs(data)]) > 0
+            data = data.astype(np.uint8)
+        return super().log_likelihood(data)
+
+    def condition(self, evidence: Mapping[str, object]) -> MarkovRandomField:
+        """The distribution of the other variables, given ±1 of these."""
+        return self.to_mrf().condition({name: spin_level(v) for name, v in evidence.items()})
+
+    @property
+    def _singles(self) -> list[tuple[int, ...]]:
+        return [(i,) for i in range(len(self.names))]
+
+
+def spin_level(value: object) -> object:
+    """The level name of a spin given as a number; anything else is left to the schema to check."""
+    if isinstance(value, int | float | np.number) and value in (-1, 1):
+        return SPIN_LEVELS[int(value > 0)]
+    return value
+
+
+def spin_names(names: Sequence[str] | None, size: int) -> tuple[str, ...]:
+    """The given names, or x0, x1, …"""
+    found = tuple(f"x{i}" for i in range(size)) if names is None else tuple(names)
+    if len(found) != size or len(set(found)) < size:
+        raise InputError(f"names must be {size} different names; got {len(found)}.")
+    return found
+
+
+@dataclass(frozen=True, eq=False, init=False, repr=False)
+class IsingModel(SpinModel):
+    """P(x) ∝ exp(Σ_{i<j} W_ij x_i x_j + Σ f_i x_i) on {−1,+1}ᵖ; W symmetric with zero diagonal.
+
+    >>> model = IsingModel([[0, 0.5], [0.5, 0]], field=[0, 0])
+    >>> float(model.correlations()[0, 1].round(4)) == float(np.tanh(0.5).round(4))
+    True
+    """
+
+    weights: Table
+    field: Table
+    names: tuple[str, ...]
+    stamp: str | None
+
+    def __init__(
+        self,
+        weights: Any,
+        field: Any = None,
+        names: Sequence[str] | None = None,
+        *,
+        stamp: str | None = None,
+    ) -> None:
+        matrix = finite_array(weights, "weights")
+        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:
+            raise InputError(f"weights must be a square matrix; got shape {matrix.shape}.")
+        if (matrix != matrix.T).any():
+            raise InputError("weights must be symmetric: W[i, j] == W[j, i].")
+        if matrix.diagonal().any():
+            raise InputError("weights must have a zero diagonal; put one-variable terms in field.")
+        p = len(matrix)
+        vector = np.zeros(p) if field is None else finite_array(field, "field", (p,))
+        matrix.flags.writeable = vector.flags.writeable = False
+        object.__setattr__(self, "weights", matrix)
+        object.__setattr__(self, "field", vector)
+        object.__setattr__(self, "names", spin_names(names, p))
+        object.__setattr__(self, "stamp", stamp)
+
+    @cached_property
+    def factors(self) -> Factors:
+        """One table per variable and one per edge."""
+        p = len(self.field)
+        edges = [(int(i), int(j)) for i, j in np.argwhere(np.triu(self.weights))]
+        product = np.array([[1.0, -1.0], [-1.0, 1.0]])
+        tables = [value * np.array([-1.0, 1.0]) for value in self.field]
+        tables += [self.weights[edge] * product for edge in edges]
+        return Factors((2,) * p, (*self._singles, *edges), tuple(tables))
+
+    def correlations(self) -> Table:
+        """E[x_i x_j] for each pair; ones on the diagonal."""
+        p = len(self.field)
+        upper = [(i, j) for i in range(p) for j in range(i + 1, p)]
+        found = np.eye(p)
+        for (i, j), table in zip(upper, self._exact.marginals(upper), strict=True):
+            found[i, j] = found[j, i] = table[0, 0] + table[1, 1] - table[0, 1] - table[1, 0]
+        return found
+
+    @property
+    def width(self) -> float:
+        """λ = max_i Σ_j |W_ij| + |f_i| (Zhang et al. 2020, Definition 2.1)."""
+        return float((np.abs(self.weights).sum(axis=1) + np.abs(self.field)).max())
+
+    @property
+    def min_weight(self) -> float:
+        """η = the smallest |W_ij| of an edge; inf without edges."""
+        found = np.abs(self.weights[self.weights != 0])
+        return float(found.min()) if found.size else float("inf")
+
+    def graph(self) -> networkx.Graph:
+        """The dependency graph, with edge attribute `weight` and node attribute `field`."""
+        import networkx as nx
+
+        graph = nx.Graph()
+        for name, value in zip(self.names, self.field, strict=True):
+            graph.add_node(name, field=float(value))
+        for i, j in np.argwhere(np.triu(self.weights)):
+            graph.add_edge(self.names[i], self.names[j], weight=float(self.weights[i, j]))
+        return graph
+
+    def to_mrf(self) -> MarkovRandomField:
+        """The same distribution as a `MarkovRandomField` with levels "-1" and "+1"."""
+        from privfield.models.mrf import MarkovRandomField
+
+        cliques = [[self.names[i] for i in clique] for clique in self.factors.cliques]
+        return MarkovRandomField(self.schema, cliques, self.factors.tables, stamp=self.stamp)
+
+    def to_ising(self) -> IsingModel:
+        """Itself."""
+        return self
+
+    def to_polynomial(self) -> PolynomialMRF:
+        """The same distribution as a `PolynomialMRF` of order two."""
+        from privfield.models.polynomial import PolynomialMRF
+
+        p = len(self.field)
+        terms: dict[tuple[int, ...], float] = {(i,): float(self.field[i]) for i in range(p)}
+        terms |= {
+            (int(i), int(j)): float(self.weights[i, j])
+            for i, j in np.argwhere(np.triu(self.weights))
+        }
+        kept = {monomial: value for monomial, value in terms.items() if value}
+        return PolynomialMRF(kept, size=p, names=self.names, stamp=self.stamp)
+
+    def _parts(self) -> tuple[str, dict[str, Any], dict[str, NDArray[Any]]]:
+        return "ising", {"names": self.names}, {"weights": self.weights, "field": self.field}
+
+    def __repr__(self) -> str:
+        stamp = f"{self.stamp}. " if self.stamp else ""
+        edges = np.count_nonzero(self.weights) // 2
+        return f"<{stamp}IsingModel: {len(self.field)} variables, {edges} edges>"

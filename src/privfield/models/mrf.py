@@ -1,0 +1,215 @@
+"""The general model: any cliques, any levels, structural zeros."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfield.errors import InputError
+from privfield.inference.factors import Factors, Table
+from privfield.models.base import Model
+from privfield.schema import Schema
+from privfield.schema_toml import schema_to_toml
+
+if TYPE_CHECKING:
+    from privfield.models.ising import IsingModel
+    from privfield.models.polynomial import PolynomialMRF
+
+
+@dataclass(frozen=True, eq=False, init=False, repr=False)
+class MarkovRandomField(Model):
+    """P(x) ∝ exp(Σ log_potentials[c][x on cliques[c]]); −inf forbids a combination.
+
+    A variable in no clique is uniform and counts in log Z. The schema's forbidden combinations
+    have probability zero whatever the potentials say.
+
+    >>> schema = Schema({"rain": ["no", "yes"], "wet": ["no", "yes"]})
+    >>> model = MarkovRandomField(schema, [("rain", "wet")], [np.log([[6, 1], [0.5, 2.5]])])
+    >>> model.marginal(["rain"]).round(2).tolist()
+    [0.7, 0.3]
+    """
+
+    schema: Schema
+    cliques: tuple[tuple[str, ...], ...]
+    log_potentials: tuple[Table, ...]
+    stamp: str | None
+
+    def __init__(
+        self,
+        schema: Schema,
+        cliques: Sequence[Sequence[str]],
+        log_potentials: Sequence[Any],
+        *,
+        stamp: str | None = None,
+    ) -> None:
+        if not isinstance(schema, Schema):
+            raise InputError(f"schema must be a pf.Schema; got {type(schema).__name__}.")
+        if isinstance(cliques, str) or len(cliques) != len(log_potentials):
+            raise InputError(
+                f"log_potentials must hold one table for each of {len(cliques)} cliques; "
+                f"got {len(log_potentials)}."
+            )
+        tables = tuple(
+            _potential(schema, clique, table)
+            for clique, table in zip(cliques, log_potentials, strict=True)
+        )
+        object.__setattr__(self, "schema", schema)
+        object.__setattr__(self, "cliques", tuple(tuple(clique) for clique in cliques))
+        object.__setattr__(self, "log_potentials", tables)
+        object.__setattr__(self, "stamp", stamp)
+
+    @cached_property
+    def factors(self) -> Factors:
+        """The log-potentials and the schema's structural zeros, as inference engines read them."""
+        cliques = [self.schema.clique(clique) for clique in self.cliques]
+        tables = list(self.log_potentials)
+        for rule in self.schema.forbidden:
+            clique = tuple(self.schema.index(name) for name, _ in rule)
+            table = np.zeros([self.schema.shape[position] for position in clique])
+            table[np.ix_(*(_codes(self.schema, name, levels) for name, levels in rule))] = -np.inf
+            cliques.append(clique)
+            tables.append(table)
+        return Factors(self.schema.shape, tuple(cliques), tuple(tables))
+
+    def to_mrf(self) -> MarkovRandomField:
+        """Itself."""
+        return self
+
+    def condition(self, evidence: Mapping[str, object]) -> MarkovRandomField:
+        """The distribution of the other variables, given the levels of these."""
+        if not isinstance(evidence, Mapping):
+            raise InputError("evidence must map variables to levels.")
+        schema = self.schema.given(evidence)
+        known = {name: self.schema[name].code(level) for name, level in evidence.items()}
+        cliques, tables = [], []
+        for clique, table in zip(self.cliques, self.log_potentials, strict=True):
+            part = table[tuple(known.get(name, slice(None)) for name in clique)]
+            if np.isneginf(part).all():
+                raise InputError(f"evidence {dict(evidence)!r} has probability zero.")
+            cliques.append(tuple(name for name in clique if name not in known))
+            tables.append(part)
+        model = MarkovRandomField(schema, cliques, tables, stamp=self.stamp)
+        try:
+            model.log_partition()
+        except InputError as error:
+            if "forbids every state" not in str(error):
+                raise
+            raise InputError(f"evidence {dict(evidence)!r} has probability zero.") from None
+        return model
+
+    def centred(self) -> MarkovRandomField:
+        """The same pairwise model with one table per variable and centred tables per edge.
+
+        Rows and columns of each edge table sum to zero, and so does each variable's table: the
+        form in which parameters can be compared (Zhang et al. 2020, footnote 2).
+        """
+        names = self.schema.names
+        single = {name: np.zeros(size) for name, size in zip(names, self.schema.shape, strict=True)}
+        pairs: dict[tuple[str, str], Table] = {}
+        for clique, table in zip(self.cliques, self.log_potentials, strict=True):
+            if len(clique) > 2:
+                raise InputError(f"centred needs pairwise cliques; {clique!r} has {len(clique)}.")
+            if not np.isfinite(table).all() or self.schema.forbidden:
+                raise InputError("centred needs finite potentials; structural zeros have none.")
+            if len(clique) == 1:
+                single[clique[0]] += table
+            if len(clique) == 2:
+                ordered = sorted(clique, key=names.index)
+                turned = table if ordered == list(clique) else table.T
+                key = (ordered[0], ordered[1])
+                pairs[key] = pairs.get(key, 0) + turned
+        for (a, b), table in pairs.items():
+            single[a] += table.mean(axis=1)
+            single[b] += table.mean(axis=0)
+            pairs[a, b] = table - table.mean(0) - table.mean(1, keepdims=True) + table.mean()
+        singles = [(name,) for name in names]
+        return MarkovRandomField(
+            self.schema,
+            [*singles, *pairs],
+            [*(single[name] - single[name].mean() for name in names), *pairs.values()],
+            stamp=self.stamp,
+        )
+
+    @property
+    def width(self) -> float:
+        """λ of the centred pairwise model: max over (i, a) of Σⱼ max_b |W_ij(a,b)| + |θ_i(a)|."""
+        centred = self.centred()
+        load = {name: np.zeros(len(self.schema[name].levels)) for name in self.schema.names}
+        for clique, table in zip(centred.cliques, centred.log_potentials, strict=True):
+            size = np.abs(table)
+            load[clique[0]] += size.max(axis=1) if len(clique) == 2 else size
+            if len(clique) == 2:
+                load[clique[1]] += size.max(axis=0)
+        return float(max(values.max() for values in load.values()))
+
+    @property
+    def min_weight(self) -> float:
+        """η of the centred pairwise model: the least over edges of max |W_ij|; inf without edges.
+
+        An edge whose centred table is zero, up to rounding, is none.
+        """
+        centred = self.centred()
+        peaks = [float(np.abs(t).max()) for t in centred.log_potentials if t.ndim == 2]
+        scale = max(peaks, default=0.0)
+        return min((peak for peak in peaks if peak > 1e-12 * scale), default=float("inf"))
+
+    def to_ising(self) -> IsingModel:
+        """The same distribution as an `IsingModel`: two levels each, cliques of at most two."""
+        return self.to_polynomial().to_ising()
+
+    def to_polynomial(self) -> PolynomialMRF:
+        """The same distribution as a polynomial in ±1; the second level of a variable is +1."""
+        from privfield.models.polynomial import PolynomialMRF, monomials_of
+
+        if any(size != 2 for size in self.schema.shape):
+            raise InputError("a polynomial in ±1 needs variables with two levels each.")
+        if self.schema.forbidden or not all(np.isfinite(t).all() for t in self.log_potentials):
+            raise InputError("a polynomial in ±1 cannot express structural zeros.")
+        total: dict[tuple[int, ...], float] = {}
+        for clique, table in zip(self.cliques, self.log_potentials, strict=True):
+            for monomial, value in monomials_of(self.schema.clique(clique), table).items():
+                total[monomial] = total.get(monomial, 0.0) + value
+        return PolynomialMRF(
+            total, size=len(self.schema), names=self.schema.names, stamp=self.stamp
+        )
+
+    def _parts(self) -> tuple[str, dict[str, Any], dict[str, NDArray[Any]]]:
+        header = {
+            "schema": schema_to_toml(self.schema),
+            "cliques": [list(clique) for clique in self.cliques],
+        }
+        arrays = {f"table{i}": table for i, table in enumerate(self.log_potentials)}
+        return "mrf", header, arrays
+
+    def __repr__(self) -> str:
+        stamp = f"{self.stamp}. " if self.stamp else ""
+        return (
+            f"<{stamp}MarkovRandomField: {len(self.schema)} variables, {len(self.cliques)} cliques>"
+        )
+
+
+def _codes(schema: Schema, name: str, levels: Sequence[str]) -> list[int]:
+    return [schema[name].code(level) for level in levels]
+
+
+def _potential(schema: Schema, clique: Sequence[str], table: Any) -> Table:
+    shape = tuple(schema.shape[position] for position in schema.clique(clique))
+    try:
+        array = np.array(table, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"the potential of {tuple(clique)!r} must hold numbers only.") from None
+    if array.shape != shape:
+        raise InputError(
+            f"the potential of {tuple(clique)!r} must have shape {shape}; got {array.shape}."
+        )
+    if np.isnan(array).any() or np.isposinf(array).any():
+        raise InputError(f"the potential of {tuple(clique)!r} must not hold NaN or +inf.")
+    if np.isneginf(array).all():
+        raise InputError(f"the potential of {tuple(clique)!r} forbids every state.")
+    array.flags.writeable = False
+    return array

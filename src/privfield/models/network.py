@@ -1,0 +1,134 @@
+"""One Ising sample on a public network: P ∝ exp(½ β σᵀJσ + h Σσ)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfield.errors import InputError
+from privfield.inference.factors import Factors
+from privfield.models.base import check_count, check_rng
+from privfield.models.ising import IsingModel, SpinModel, spin_names
+
+if TYPE_CHECKING:
+    import networkx
+    from scipy.sparse import csr_array
+
+    from privfield.inference.sampling import SampleResult
+    from privfield.models.mrf import MarkovRandomField
+
+
+@dataclass(frozen=True, eq=False, init=False, repr=False)
+class NetworkIsing(SpinModel):
+    """Outcomes σ ∈ {−1,+1}ⁿ on a network J that everyone knows, with P ∝ exp(½ β σᵀJσ + h Σσ).
+
+    `couplings` is J: symmetric with zero diagonal, a scipy sparse matrix or a dense array. `beta`
+    is the strength of the peer effect, `field` (h) the tilt toward +1.
+    """
+
+    couplings: csr_array
+    beta: float
+    field: float
+    names: tuple[str, ...]
+    stamp: str | None
+
+    def __init__(
+        self,
+        couplings: Any,
+        beta: float,
+        field: float = 0.0,
+        names: Sequence[str] | None = None,
+        *,
+        stamp: str | None = None,
+    ) -> None:
+        from scipy.sparse import csr_array
+
+        try:
+            matrix = csr_array(couplings, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InputError("couplings must be a square matrix of numbers.") from None
+        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.shape[0]:
+            raise InputError(f"couplings must be a square matrix; got shape {matrix.shape}.")
+        matrix.sum_duplicates()
+        matrix.eliminate_zeros()
+        if not np.isfinite(matrix.data).all():
+            raise InputError("couplings must hold finite numbers only.")
+        if matrix.diagonal().any():
+            raise InputError("couplings must have a zero diagonal: nobody is their own peer.")
+        if (matrix != matrix.T).nnz:
+            raise InputError("couplings must be symmetric: J[i, j] == J[j, i].")
+        for name, value in (("beta", beta), ("field", field)):
+            if isinstance(value, bool | str) or not np.isfinite(value):
+                raise InputError(f"{name} must be a finite number; got {value!r}.")
+        object.__setattr__(self, "couplings", matrix)
+        object.__setattr__(self, "beta", float(beta))
+        object.__setattr__(self, "field", float(field))
+        object.__setattr__(self, "names", spin_names(names, matrix.shape[0]))
+        object.__setattr__(self, "stamp", stamp)
+
+    @cached_property
+    def factors(self) -> Factors:
+        """One table per node and per edge; for networks small enough for exact answers."""
+        return self.to_ising().factors
+
+    def to_ising(self) -> IsingModel:
+        """The same distribution as an `IsingModel` with a dense weight matrix."""
+        n = self.couplings.shape[0]
+        weights = self.beta * self.couplings.toarray()
+        return IsingModel(weights, np.full(n, self.field), self.names, stamp=self.stamp)
+
+    def to_mrf(self) -> MarkovRandomField:
+        """The same distribution as a `MarkovRandomField`."""
+        return self.to_ising().to_mrf()
+
+    def simulate(
+        self, n: int, rng: np.random.Generator | None = None, **options: Any
+    ) -> SampleResult:
+        """Outcomes by Markov chains on the sparse network, with their diagnostics."""
+        from privfield.inference.sampling import sample_network
+
+        field = np.full(self.couplings.shape[0], self.field)
+        return sample_network(
+            self.beta * self.couplings, field, check_count(n), check_rng(rng), **options
+        )
+
+    def statistic(self, outcomes: Any) -> NDArray[np.float64]:
+        """H = σᵀJσ of one outcome vector or of each row of several."""
+        states = np.atleast_2d(np.where(np.asarray(outcomes) > 0, 1.0, -1.0))
+        if states.shape[1] != self.couplings.shape[0]:
+            raise InputError(
+                f"outcomes must have {self.couplings.shape[0]} columns; got {states.shape[1]}."
+            )
+        found: NDArray[np.float64] = np.einsum("si,is->s", states, self.couplings @ states.T)
+        return found if np.ndim(outcomes) == 2 else found[0:1].reshape(())
+
+    def graph(self) -> networkx.Graph:
+        """The network with J as edge attribute `weight`."""
+        import networkx as nx
+
+        graph = nx.Graph()
+        graph.add_nodes_from(self.names)
+        upper = self.couplings.tocoo()
+        for i, j, value in zip(upper.row, upper.col, upper.data, strict=True):
+            if i < j:
+                graph.add_edge(self.names[i], self.names[j], weight=float(value))
+        return graph
+
+    def _parts(self) -> tuple[str, dict[str, Any], dict[str, NDArray[Any]]]:
+        header = {"names": self.names, "beta": self.beta, "field": self.field}
+        arrays = {
+            "data": self.couplings.data,
+            "indices": self.couplings.indices,
+            "indptr": self.couplings.indptr,
+        }
+        return "network", header, arrays
+
+    def __repr__(self) -> str:
+        stamp = f"{self.stamp}. " if self.stamp else ""
+        size = f"{self.couplings.shape[0]:,} nodes, {self.couplings.nnz // 2:,} edges"
+        return f"<{stamp}NetworkIsing: {size}, beta={self.beta:g}, field={self.field:g}>"

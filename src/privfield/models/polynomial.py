@@ -1,0 +1,170 @@
+"""Binary Markov random fields of any order, as a polynomial in x ∈ {−1,+1}ᵖ."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from itertools import product
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfield.errors import InputError
+from privfield.inference.factors import Factors, Table
+from privfield.models.ising import IsingModel, SpinModel, spin_names
+
+if TYPE_CHECKING:
+    from privfield.models.mrf import MarkovRandomField
+
+Monomial = tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False, init=False, repr=False)
+class PolynomialMRF(SpinModel):
+    """P(x) ∝ exp(h(x)), h(x) = Σ coefficient(I) · Π_{i in I} x_i, for x in {−1,+1}ᵖ.
+
+    >>> model = PolynomialMRF({(): 0.0, (0,): 0.1, (0, 1, 2): 0.5}, size=3)
+    >>> model.order, model.maximal_monomials
+    (3, ((0, 1, 2),))
+    """
+
+    coefficients: Mapping[Monomial, float]
+    size: int
+    names: tuple[str, ...]
+    stamp: str | None
+
+    def __init__(
+        self,
+        coefficients: Mapping[Monomial, float],
+        size: int,
+        names: Sequence[str] | None = None,
+        *,
+        stamp: str | None = None,
+    ) -> None:
+        if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
+            raise InputError(f"size must be a whole number from 1; got {size!r}.")
+        if not isinstance(coefficients, Mapping):
+            raise InputError("coefficients must map tuples of variable positions to numbers.")
+        found: dict[Monomial, float] = {}
+        for given, value in coefficients.items():
+            monomial = _monomial(given, int(size))
+            if monomial in found:
+                raise InputError(f"coefficients: monomial {monomial} is listed twice.")
+            if isinstance(value, bool | str) or not np.isfinite(value):
+                raise InputError(f"coefficients: {monomial} must have a finite number.")
+            found[monomial] = float(value)
+        ordered = dict(sorted(found.items(), key=lambda item: (len(item[0]), item[0])))
+        object.__setattr__(self, "coefficients", MappingProxyType(ordered))
+        object.__setattr__(self, "size", int(size))
+        object.__setattr__(self, "names", spin_names(names, int(size)))
+        object.__setattr__(self, "stamp", stamp)
+
+    @property
+    def order(self) -> int:
+        """The largest number of variables in a monomial with a coefficient."""
+        return max((len(m) for m, value in self.coefficients.items() if value), default=0)
+
+    @property
+    def maximal_monomials(self) -> tuple[Monomial, ...]:
+        """Monomials with a coefficient that are part of no larger one with a coefficient."""
+        present = [m for m, value in self.coefficients.items() if value and m]
+        return tuple(
+            m for m in present if not any(len(m) < len(o) and set(m) <= set(o) for o in present)
+        )
+
+    @property
+    def width(self) -> float:
+        """λ = max_i ‖∂_i h‖₁: the largest sum of |coefficients| of monomials with one variable."""
+        load = np.zeros(self.size)
+        for monomial, value in self.coefficients.items():
+            load[list(monomial)] += abs(value)
+        return float(load.max())
+
+    @property
+    def min_weight(self) -> float:
+        """η: the smallest |coefficient| of a maximal monomial; inf if there is none."""
+        found = [abs(self.coefficients[m]) for m in self.maximal_monomials]
+        return min(found, default=float("inf"))
+
+    @cached_property
+    def factors(self) -> Factors:
+        """One table per monomial."""
+        terms = [(m, value) for m, value in self.coefficients.items() if value]
+        tables = tuple(value * _parity(len(monomial)) for monomial, value in terms)
+        return Factors((2,) * self.size, tuple(monomial for monomial, _ in terms), tables)
+
+    def to_mrf(self) -> MarkovRandomField:
+        """The same distribution as a `MarkovRandomField` with levels "-1" and "+1"."""
+        from privfield.models.mrf import MarkovRandomField
+
+        cliques = [[self.names[i] for i in clique] for clique in self.factors.cliques]
+        return MarkovRandomField(self.schema, cliques, self.factors.tables, stamp=self.stamp)
+
+    def to_ising(self) -> IsingModel:
+        """The same distribution as an `IsingModel`, if no monomial has more than two variables."""
+        if self.order > 2:
+            raise InputError(f"an Ising model has order two; this polynomial has {self.order}.")
+        weights, field = np.zeros((self.size, self.size)), np.zeros(self.size)
+        for monomial, value in self.coefficients.items():
+            if len(monomial) == 2:
+                weights[monomial] = weights[monomial[::-1]] = value
+            elif monomial:
+                field[monomial] = value
+        return IsingModel(weights, field, self.names, stamp=self.stamp)
+
+    def to_polynomial(self) -> PolynomialMRF:
+        """Itself."""
+        return self
+
+    def _parts(self) -> tuple[str, dict[str, Any], dict[str, NDArray[Any]]]:
+        header = {
+            "names": self.names,
+            "size": self.size,
+            "monomials": [list(monomial) for monomial in self.coefficients],
+        }
+        values = np.array(list(self.coefficients.values()), dtype=np.float64)
+        return "polynomial", header, {"coefficients": values}
+
+    def __repr__(self) -> str:
+        stamp = f"{self.stamp}. " if self.stamp else ""
+        count = sum(1 for value in self.coefficients.values() if value)
+        return (
+            f"<{stamp}PolynomialMRF: {self.size} variables, {count} monomials, order {self.order}>"
+        )
+
+
+def monomials_of(clique: Monomial, table: Table) -> dict[Monomial, float]:
+    """The coefficients of a table over two-level variables as a polynomial in ±1.
+
+    coefficient(I) = mean over states of table · Π_{i in I} x_i, one axis at a time.
+    """
+    found = np.asarray(table, dtype=np.float64)
+    for axis in range(len(clique)):
+        low, high = np.take(found, 0, axis), np.take(found, 1, axis)
+        found = np.stack([(low + high) / 2, (high - low) / 2], axis)
+    return {
+        tuple(sorted(v for v, used in zip(clique, chosen, strict=True) if used)): float(
+            found[chosen]
+        )
+        for chosen in product((0, 1), repeat=len(clique))
+    }
+
+
+def _parity(size: int) -> Table:
+    """Π x over all states of that many spins, as a table."""
+    return reduce(np.multiply.outer, [np.array([-1.0, 1.0])] * size, np.ones(()))
+
+
+def _monomial(given: object, size: int) -> Monomial:
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        raise InputError(f"coefficients: a monomial is a tuple of positions; got {given!r}.")
+    positions = [int(i) for i in given if isinstance(i, int | np.integer)]
+    legal = len(positions) == len(given) and all(0 <= i < size for i in positions)
+    if not legal or len(set(positions)) < len(positions):
+        raise InputError(
+            f"coefficients: monomial {given!r} must hold different positions from 0 to {size - 1}."
+        )
+    return tuple(sorted(positions))

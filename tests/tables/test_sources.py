@@ -1,0 +1,230 @@
+from __future__ import annotations
+
+import datetime
+import warnings
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from privfield.errors import InputError
+from privfield.schema import Person, Schema
+from privfield.tables.table import open_table
+
+SCHEMA = Schema({"a": ["?", "no", "yes"], "b": 5})
+GOOD = {"a": ["yes", "no"], "b": [1, 2]}
+
+
+def rows(data: Any, schema: Schema = SCHEMA) -> list[tuple[int, ...]]:
+    found: list[tuple[int, ...]] = []
+    for batch in open_table(data, schema).batches():
+        found += zip(*(column.tolist() for column in batch.columns), strict=True)
+    return found
+
+
+def problem(data: Any, schema: Schema = SCHEMA) -> str:
+    """The text of the error that opening raises, which carries nothing else along."""
+    with pytest.raises(InputError) as caught:
+        open_table(data, schema)
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None
+    return str(caught.value)
+
+
+class Stream:
+    """A stream of Arrow batches that is nobody's frame."""
+
+    def __init__(self, table: Any) -> None:
+        self.table = table
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self.table.__arrow_c_stream__(requested_schema)
+
+
+def test_everything_that_speaks_arrow() -> None:
+    table = pa.table(GOOD)
+    connection = duckdb.connect()
+    for data in (
+        table,
+        table.to_batches()[0],
+        table.to_reader(),
+        Stream(table),
+        Stream(table.to_reader(max_chunksize=1)),
+        pd.DataFrame(GOOD),
+        pd.DataFrame(GOOD, index=["p", "q"]),
+        pl.DataFrame(GOOD),
+        connection.from_arrow(table),
+        connection.sql("select * from (values ('yes', 1), ('no', 2)) as t(a, b)"),
+        GOOD,
+        {"a": np.array(GOOD["a"]), "b": pd.Series(GOOD["b"]), "c": object()},
+        np.array([[2, 1], [1, 2]]),
+    ):
+        assert rows(data) == [(2, 1), (1, 2)]
+
+
+def test_frames_can_be_read_again() -> None:
+    table = pa.table(GOOD)
+    for data in (table, pd.DataFrame(GOOD), pl.DataFrame(GOOD), duckdb.connect().from_arrow(table)):
+        opened = open_table(data, SCHEMA)
+        assert opened.passes
+        next(opened.batches())  # left half-way
+        assert [sum(batch.rows for batch in opened.batches()) for _ in range(2)] == [2, 2]
+
+
+@pytest.mark.parametrize("wrap", [lambda reader: reader, Stream])
+def test_a_reader_can_be_read_once(wrap: Any) -> None:
+    opened = open_table(wrap(pa.table(GOOD).to_reader()), SCHEMA)
+    assert not opened.passes
+    assert sum(batch.rows for batch in opened.batches()) == 2
+    with pytest.raises(InputError, match="can be read only once, and it has been read"):
+        opened.batches()
+
+
+def test_columns_that_are_not_needed_may_hold_anything() -> None:
+    frame = pd.DataFrame({**GOOD, "c": [object(), 1], 7: [1j, 2]})
+    assert rows(frame) == [(2, 1), (1, 2)]
+
+
+def test_missing_and_repeated_columns() -> None:
+    assert problem(pd.DataFrame({"CANARY": [1], "a": [1]})) == (
+        "data (DataFrame) lacks 1 column of the schema: 'b'. It has 2 columns."
+    )
+    assert problem(pl.DataFrame({"CANARY": [1]})) == (
+        "data (DataFrame) lacks 2 columns of the schema: 'a', 'b'. It has 1 column."
+    )
+    many = Schema({f"x{number}": 2 for number in range(20)})
+    assert "'x11' and 8 more" in problem(pa.table(GOOD), many)
+    assert problem({"a": [1]}) == "data lacks 1 column of the schema: 'b'. It has 1 column."
+    twice = pa.table([[1], [2], [3]], names=["a", "b", "a"])
+    assert problem(twice) == "data (Table) has more than one column called 'a'."
+    assert problem(pd.DataFrame([[1, 2, 3]], columns=["a", "b", "a"])) == (
+        "data (DataFrame) has more than one column called 'a'."
+    )
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        ([datetime.date(2020, 1, 1)], "date32[day]"),
+        ([datetime.datetime(2020, 1, 1)], "timestamp[us]"),
+        ([[1, 2]], "list<"),
+        ([{"x": 1}], "struct<"),
+        ([datetime.timedelta(1)], "duration[us]"),
+    ],
+)
+def test_types_that_are_not_legal(tmp_path: Path, values: list[Any], kind: str) -> None:
+    table = pa.table({"a": values, "b": [1]})
+    pq.write_table(table, tmp_path / "t.parquet")
+    for data in (table, tmp_path / "t.parquet", pl.from_arrow(table)):
+        text = problem(data)
+        assert "column 'a' has type" in text
+        assert (kind in text) or isinstance(data, pl.DataFrame)
+        assert (
+            "legal types are text, whole numbers, decimal numbers, true/false and categories of "
+            "these. Convert it, or take it out of the schema." in text
+        )
+
+
+def test_dates_in_pandas_are_refused_when_they_show() -> None:
+    assert "column 'a' has type timestamp" in problem(
+        pd.DataFrame({"a": pd.to_datetime(["2020-01-01"]), "b": [1]})
+    )
+    hidden = pd.DataFrame({"a": pd.Series([datetime.date(2020, 1, 1)], dtype=object), "b": [1]})
+    with pytest.raises(InputError, match="column 'a' has type date32"):
+        rows(hidden)
+
+
+def test_arrays() -> None:
+    assert problem(np.zeros((4, 3))) == (
+        "data has shape (4, 3), but the schema has 2 variables: "
+        "an array needs one column per variable, in the schema's order."
+    )
+    assert problem(np.zeros(4)) == (
+        "data must be a 2-D array (rows, variables); its shape is (4,)."
+    )
+    for dtype in (object, "U3", complex, "datetime64[s]", [("a", int), ("b", int)]):
+        array = np.zeros((2, 2), dtype)
+        assert "Labels are read from a frame or a file, with a schema." in problem(array)
+    assert "masked array" in problem(np.ma.zeros((2, 2)))
+    person = Schema({"a": 2, "b": 2}, unit=Person("id", rows=1))
+    assert problem(np.zeros((4, 2)), person) == (
+        "data is an array of codes, which has no column 'id' to tell people apart: "
+        "pass a frame or a file, or a schema whose unit is one row."
+    )
+
+
+@pytest.mark.parametrize("data", [None, 3, [1, 2], b"path", object(), iter([])])
+def test_other_data(data: Any) -> None:
+    assert problem(data) == (
+        "data must be a path or glob of CSV or Parquet files, a frame that speaks the Arrow stream "
+        "protocol (pandas from 2.2, polars, DuckDB, pyarrow), a mapping of names to columns, or a "
+        f"2-D numpy array of codes; got {type(data).__name__}."
+    )
+
+
+def test_other_schemas() -> None:
+    with pytest.raises(InputError, match=r"schema must be a pf\.Schema; got dict"):
+        open_table(pa.table(GOOD), {"a": 2})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"a": ["CANARY", 1], "b": [1, 2]},
+        {"a": ["CANARY"], "b": [1, 2]},
+        {"a": np.array([["CANARY"]]), "b": [1]},
+        {"a": "CANARY", "b": 1},
+        pl.Series("a", ["CANARY"]),
+        pa.chunked_array([["CANARY"]]),
+    ],
+)
+def test_conversions_that_fail_say_no_value(data: Any) -> None:
+    text = problem(data)
+    assert "CANARY" not in text
+    assert text.startswith("data")
+
+
+def test_a_stream_that_breaks_says_no_value() -> None:
+    batch = pa.record_batch(GOOD)
+
+    def broken() -> Any:
+        yield batch
+        raise ValueError("CANARY")
+
+    table = open_table(pa.RecordBatchReader.from_batches(batch.schema, broken()), SCHEMA)
+    batches = table.batches()
+    assert next(batches).rows == 2
+    with pytest.raises(InputError) as caught:
+        next(batches)
+    assert str(caught.value) == (
+        "data (RecordBatchReader) cannot be read as a stream of plain Arrow columns."
+    )
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None
+
+
+def test_a_query_that_fails_says_no_value() -> None:
+    query = "select a, cast(a as int) as b from (values ('1'), ('CANARY')) as t(a)"
+    with pytest.raises(InputError) as caught:
+        rows(duckdb.connect().sql(query))
+    assert "CANARY" not in str(caught.value)
+    assert caught.value.__context__ is None
+
+
+def test_nothing_warns_and_nothing_shows_values() -> None:
+    values = ["CANARY", None, "nan", "1e999", "-inf", "\x00", "9" * 5000]
+    numbers = [np.nan, np.inf, -np.inf, 1e308, -1e308, 5e-324, 0.5]
+    table = pa.table({"a": values, "b": numbers})
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        opened = open_table(table, SCHEMA)
+        assert sum(batch.rows for batch in opened.batches()) == len(values)
+        assert rows(np.array([numbers, numbers]).T)
+    assert not caught
+    assert "CANARY" not in repr(opened)
