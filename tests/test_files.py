@@ -17,7 +17,8 @@ PACKED = pack("thing", {"a": [1, "ü"]}, {"x": np.arange(12).reshape(3, 4), "y":
 def test_what_is_packed_comes_back():
     header, arrays = unpack("thing", PACKED, "it")
     assert header == {"kind": "thing", "a": [1, "ü"]}
-    assert (arrays["x"] == np.arange(12).reshape(3, 4)).all() and arrays["y"] == 2.5
+    assert (arrays["x"] == np.arange(12).reshape(3, 4)).all()
+    assert arrays["y"].shape == () and arrays["y"] == 2.5
     assert pack("thing", {"a": [1, "ü"]}, {}) == pack("thing", {"a": [1, "ü"]}, {})
 
 

@@ -64,7 +64,7 @@ def pack(kind: str, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]
         archive.writestr(zipfile.ZipInfo(_HEADER, _EPOCH), text, zipfile.ZIP_DEFLATED)
         for name, array in arrays.items():
             data = io.BytesIO()
-            np.save(data, np.ascontiguousarray(array), allow_pickle=False)
+            np.save(data, np.asarray(array, order="C"), allow_pickle=False)
             entry = zipfile.ZipInfo(f"{name}.npy", _EPOCH)
             archive.writestr(entry, data.getvalue(), zipfile.ZIP_DEFLATED)
     return buffer.getvalue()

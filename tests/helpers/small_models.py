@@ -22,6 +22,8 @@ def enumerate_model(model):
 
 def enumerated_marginal(model, positions):
     states, probability, _ = enumerate_model(model)
+    if not len(positions):
+        return probability.sum()
     table = np.zeros([model.factors.shape[i] for i in positions])
     np.add.at(table, tuple(states[:, list(positions)].T), probability)
     return table

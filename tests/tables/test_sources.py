@@ -17,6 +17,7 @@ from privfield.errors import InputError
 from privfield.schema import Person, Schema
 from privfield.tables.table import open_table
 
+CONNECTION = duckdb.connect()  # a relation does not keep its connection alive
 SCHEMA = Schema({"a": ["?", "no", "yes"], "b": 5})
 GOOD = {"a": ["yes", "no"], "b": [1, 2]}
 
@@ -49,7 +50,6 @@ class Stream:
 
 def test_everything_that_speaks_arrow() -> None:
     table = pa.table(GOOD)
-    connection = duckdb.connect()
     for data in (
         table,
         table.to_batches()[0],
@@ -59,8 +59,8 @@ def test_everything_that_speaks_arrow() -> None:
         pd.DataFrame(GOOD),
         pd.DataFrame(GOOD, index=["p", "q"]),
         pl.DataFrame(GOOD),
-        connection.from_arrow(table),
-        connection.sql("select * from (values ('yes', 1), ('no', 2)) as t(a, b)"),
+        CONNECTION.from_arrow(table),
+        CONNECTION.sql("select * from (values ('yes', 1), ('no', 2)) as t(a, b)"),
         GOOD,
         {"a": np.array(GOOD["a"]), "b": pd.Series(GOOD["b"]), "c": object()},
         np.array([[2, 1], [1, 2]]),
@@ -70,7 +70,8 @@ def test_everything_that_speaks_arrow() -> None:
 
 def test_frames_can_be_read_again() -> None:
     table = pa.table(GOOD)
-    for data in (table, pd.DataFrame(GOOD), pl.DataFrame(GOOD), duckdb.connect().from_arrow(table)):
+    relation = CONNECTION.from_arrow(table)
+    for data in (table, pd.DataFrame(GOOD), pl.DataFrame(GOOD), relation):
         opened = open_table(data, SCHEMA)
         assert opened.passes
         next(opened.batches())  # left half-way
@@ -212,7 +213,7 @@ def test_a_stream_that_breaks_says_no_value() -> None:
 def test_a_query_that_fails_says_no_value() -> None:
     query = "select a, cast(a as int) as b from (values ('1'), ('CANARY')) as t(a)"
     with pytest.raises(InputError) as caught:
-        rows(duckdb.connect().sql(query))
+        rows(CONNECTION.sql(query))
     assert "CANARY" not in str(caught.value)
     assert caught.value.__context__ is None
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privfield.errors import InputError
 from privfield.inference.contraction_program import Layout, Workspace, aligned
@@ -63,12 +62,14 @@ def plan_contraction(
     size, layout, order = _prepare(shape, cliques, wanted, rng, max_bytes)
     if layout is None or size.bytes > max_bytes:
         raise InputError(_refusal(size, max_bytes))
-    return ContractionPlan(tuple(shape), tuple(map(tuple, cliques)), layout, size, order)
+    given, asked = [tuple(c) for c in cliques], [tuple(c) for c in wanted]
+    return ContractionPlan(tuple(shape), given, asked, layout, size, order)
 
 
 def _refusal(size: ContractionSize, max_bytes: float) -> str:
     least = "" if size.complete else "at least "
-    scope = ", ".join(map(str, size.largest_scope))
+    scope = ", ".join(map(str, size.largest_scope[:12]))
+    scope += ", …" if len(size.largest_scope) > 12 else ""
     return (
         f"Exact inference would need {least}{_bytes(size.bytes)}; max_bytes allows "
         f"{_bytes(max_bytes)}. The largest table has {least}{size.largest_table:.3g} cells, over "
@@ -127,7 +128,8 @@ def _leaves(scopes: Sequence[Scope], given: int) -> tuple[list[int], list[int]]:
     A clique inside another shares its leaf. Given cliques only join given ones: the table of a
     wanted clique is constant.
     """
-    leaf_of, owner = [-1] * len(scopes), []
+    leaf_of = [-1] * len(scopes)
+    owner: list[int] = []
     holders: dict[int, list[int]] = {}  # variable → leaves
     sets = [frozenset(scope) for scope in scopes]
     for c in sorted(range(len(scopes)), key=lambda c: (c >= given, -len(sets[c]), c)):
@@ -156,24 +158,19 @@ class ContractionPlan:
     def __init__(
         self,
         shape: tuple[int, ...],
-        cliques: tuple[tuple[int, ...], ...],
+        cliques: Sequence[Scope],
+        wanted: Sequence[Scope],
         layout: Layout,
         size: ContractionSize,
         order: tuple[int, ...],
     ) -> None:
-        self.shape, self.cliques, self.size, self.order = shape, cliques, size, order
+        self.shape, self.size, self.order = shape, size, order
+        self.cliques, self.wanted = tuple(cliques), tuple(wanted)
         self._layout = layout
         self._spare: list[Workspace] = []
-        scopes = layout.scopes
-        bare = set(range(len(shape))) - set(order)
-        self._free = math.fsum(math.log(shape[v]) for v in bare)
-        self._free_variables = tuple(sorted(bare))
-        given = [tuple(shape[v] for v in clique) for clique in cliques]
-        self._shapes = given
-        self._answers = [
-            (start, start + layout.cells(scope))
-            for start, scope in zip(layout.starts, scopes, strict=False)
-        ]
+        self._shapes = [tuple(shape[v] for v in clique) for clique in (*cliques, *wanted)]
+        occurring = set(order)
+        self._free = math.fsum(math.log(n) for v, n in enumerate(shape) if v not in occurring)
 
     @property
     def nodes(self) -> Sequence[Node]:
@@ -185,10 +182,137 @@ class ContractionPlan:
         """Length of the vector that `run_flat` takes: the cells of all cliques."""
         return self._layout.input_cells
 
+    # -- answers -----------------------------------------------------------------------------------
+
     def run(self, tables: Sequence[Table]) -> tuple[float, list[Table]]:
         """log Z and the marginals of the cliques, then of the wanted cliques.
 
         When every state is forbidden log Z is −inf and the marginals are zero.
         """
-        log_z, flat = self.run_flat(self._flatten(tables))
+        log_z, flat = self.run_flat(self.join(tables))
         return log_z, self.split(flat)
+
+    def run_flat(self, theta: Table) -> tuple[float, Table]:
+        """`run` for an optimiser: all tables in one vector, all marginals in one vector."""
+        space = self._take()
+        try:
+            with np.errstate(all="ignore"):
+                space.theta[...] = theta
+                log_z = space.forward()
+                if log_z == -math.inf:
+                    return log_z, np.zeros(self._layout.clique_cells)
+                if log_z is not None and space.backward():
+                    return log_z + self._free, space.mu.copy()
+        finally:
+            self._give_back(space)
+        return self._run_log(theta)
+
+    def log_partition(self, tables: Sequence[Table]) -> float:
+        """log Z alone: the forward half of `run`."""
+        theta = self.join(tables)
+        space = self._take()
+        try:
+            with np.errstate(all="ignore"):
+                space.theta[...] = theta
+                log_z = space.forward()
+        finally:
+            self._give_back(space)
+        if log_z is None:
+            log_z = log_forward(self.nodes, *self._log_leaves(theta))[1]
+        return log_z + self._free
+
+    def join(self, tables: Sequence[Table]) -> Table:
+        """The tables of the cliques as one vector."""
+        expected = self._shapes[: len(self.cliques)]
+        if len(tables) != len(expected):
+            raise InputError(
+                f"tables must be {len(expected)}, one for each clique; got {len(tables)}."
+            )
+        flat = []
+        for table, shape in zip(tables, expected, strict=True):
+            if table.shape != shape:
+                raise InputError(
+                    f"A table must have the shape {shape} of its clique; got {table.shape}."
+                )
+            flat.append(table.reshape(-1))
+        return np.concatenate(flat, dtype=np.float64) if flat else np.zeros(0)
+
+    def split(self, flat: Table) -> list[Table]:
+        """The tables in a vector of marginals: views, for the cliques and the wanted cliques."""
+        starts = self._layout.starts
+        return [
+            flat[start:end].reshape(shape)
+            for start, end, shape in zip(starts, starts[1:], self._shapes, strict=False)
+        ]
+
+    # -- for queries that follow the elimination backwards -----------------------------------------
+
+    def forward_tables(self, tables: Sequence[Table]) -> tuple[float, list[Table], bool]:
+        """log Z, the tables of all nodes, and whether these are logarithms."""
+        theta = self.join(tables)
+        space = Workspace(self._layout)  # its tables are handed out, so it is not kept
+        with np.errstate(all="ignore"):
+            space.theta[...] = theta
+            log_z = space.forward()
+        if log_z is not None:
+            return log_z + self._free, [space.table(i) for i in range(len(self.nodes))], False
+        log_tables, log_z = log_forward(self.nodes, *self._log_leaves(theta))
+        return log_z + self._free, log_tables, True
+
+    def max_tables(self, tables: Sequence[Table]) -> tuple[float, list[Table]]:
+        """The highest log-potential of a state, and the max-product tables of all nodes."""
+        leaves, shift = self._log_leaves(self.join(tables))
+        log_tables, top = log_forward(self.nodes, leaves, shift, use_max=True)
+        return top, log_tables
+
+    # -- log space ---------------------------------------------------------------------------------
+
+    def _run_log(self, theta: Table) -> tuple[float, Table]:
+        layout = self._layout
+        leaves, shift = self._log_leaves(theta)
+        tables, log_z = log_forward(self.nodes, leaves, shift)
+        if log_z == -math.inf:
+            return log_z, np.zeros(layout.clique_cells)
+        marginals = log_backward(self.nodes, tables, len(leaves))
+        flat = np.ones(layout.clique_cells)
+        for c, (leaf, scope) in enumerate(zip(layout.leaf_of, layout.scopes, strict=True)):
+            if leaf < 0:
+                continue
+            source = self.nodes[leaf].scope
+            away = tuple(axis for axis, v in enumerate(source) if v not in scope)
+            kept = tuple(v for v in source if v in scope)
+            table = aligned(marginals[leaf].sum(axis=away), kept, scope)
+            flat[layout.starts[c] : layout.starts[c + 1]] = table.reshape(-1)
+        return log_z + self._free, flat
+
+    def _log_leaves(self, theta: Table) -> tuple[list[Table], float]:
+        """Log-tables of the leaves with maximum 0, and the sum of what was taken off."""
+        layout = self._layout
+        leaves = [np.zeros(layout.dims(layout.scopes[c])) for c in layout.owner]
+        shift = 0.0
+        for c in range(layout.given):
+            table = theta[layout.starts[c] : layout.starts[c + 1]]
+            leaf, scope = layout.leaf_of[c], layout.scopes[c]
+            if leaf < 0:
+                shift += float(table[0])
+                continue
+            own = table.reshape(layout.dims(scope))
+            leaves[leaf] += aligned(own, scope, self.nodes[leaf].scope)
+        for table in leaves:
+            top = float(table.max())
+            shift += top
+            if top > -math.inf:
+                table -= top
+        return leaves, shift
+
+    # -- workspaces --------------------------------------------------------------------------------
+
+    def _take(self) -> Workspace:
+        try:
+            return self._spare.pop()  # atomic, so threads never share one
+        except IndexError:
+            return Workspace(self._layout)
+
+    def _give_back(self, space: Workspace) -> None:
+        if self.size.bytes <= _KEEP_BYTES:
+            self._spare.append(space)

@@ -57,9 +57,11 @@ class Layout:
         return tables + 3 * self.input_cells + 2 * self.clique_cells
 
     def cells(self, scope: Sequence[int]) -> int:
+        """Cells of a table over `scope`."""
         return math.prod([self.shape[v] for v in scope])
 
     def dims(self, scope: Sequence[int]) -> tuple[int, ...]:
+        """Shape of a table over `scope`."""
         return tuple([self.shape[v] for v in scope])
 
 
@@ -310,9 +312,7 @@ class _Backward:
         elif len(node.operands) == 1:
             k = node.operands[0]
             scope = self.nodes[k].scope
-            spread = np.broadcast_to(
-                aligned(adjoint, node.scope, scope), self.layout.dims(scope)
-            )
+            spread = np.broadcast_to(aligned(adjoint, node.scope, scope), self.layout.dims(scope))
             if k < self.leaves:
                 out = self._marginal(self.layout.owner[k])
                 self.steps.append((np.multiply, (self.space.table(k), spread, out)))

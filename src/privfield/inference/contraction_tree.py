@@ -88,8 +88,7 @@ class _Builder:
             return self._add(Node(kept, (one,), v, scaled=True))
         batch = self._batch_order(groups, (scopes[0] & scopes[1]) - {v})
         sides = [
-            self._side(group, scope, v, batch)
-            for group, scope in zip(groups, scopes, strict=True)
+            self._side(group, scope, v, batch) for group, scope in zip(groups, scopes, strict=True)
         ]
         split = roles(self.nodes[sides[0]], self.nodes[sides[1]], v)
         kept = batch + split.rows + split.columns
@@ -104,9 +103,7 @@ class _Builder:
         by_scope: dict[frozenset[int], list[int]] = {}
         for i in bucket:
             by_scope.setdefault(frozenset(self.nodes[i].scope), []).append(i)
-        groups = sorted(
-            by_scope.items(), key=lambda item: (-self._cells(item[0]), sorted(item[0]))
-        )
+        groups = sorted(by_scope.items(), key=lambda item: (-self._cells(item[0]), sorted(item[0])))
         merged: list[tuple[frozenset[int], list[int]]] = []
         for scope, members in groups:
             hosts = [group for group in merged if scope < group[0]]

@@ -45,6 +45,7 @@ def elimination_order(
     Ties are broken by `rng`; without one the order depends on the structure alone.
     """
     rng = np.random.default_rng(0) if rng is None else rng
+    cliques = [tuple(clique) for clique in cliques]
     weight = {v: math.log(shape[v]) for clique in cliques for v in clique}
     graph: Graph = {v: set() for v in sorted(weight)}
     for clique in cliques:
@@ -66,10 +67,15 @@ def elimination_order(
         tuple(order),
         max(len(cost.largest) - 1, cost.width, 0),
         tuple(sorted(cost.largest)),
-        math.exp(cost.largest_log) if cost.largest_log < 700 else math.inf,
+        _exp(cost.largest_log),
         cost.total,
         not cost.stuck,
     )
+
+
+def _exp(log_cells: float) -> float:
+    cells = math.exp(log_cells) if log_cells < 700 else math.inf
+    return float(round(cells)) if cells < 1e12 else cells
 
 
 class _Cost:
@@ -81,14 +87,14 @@ class _Cost:
         self.total = 0.0
         self.width = 0
         self.largest: frozenset[int] = frozenset()
-        self.largest_log = -1.0
+        self.largest_log = -math.inf
         self.stuck = False
 
     def eliminate(self, v: int, near: set[int]) -> bool:
         """Count v with its neighbours; False when it is not worth going on."""
         message = sum([self.weight[u] for u in near])
         cells = message + self.weight[v]
-        self.total += math.exp(cells) if cells < 700 else math.inf
+        self.total += _exp(cells)
         self.width = max(self.width, len(near))
         if cells > self.largest_log:
             self.largest_log, self.largest = cells, frozenset(near | {v})

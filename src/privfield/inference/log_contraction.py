@@ -17,15 +17,17 @@ _BLOCK_CELLS = 2**17  # of one intermediate sum: about the size of a processor's
 
 
 def log_forward(
-    nodes: Sequence[Node], leaves: Sequence[Table], use_max: bool = False
+    nodes: Sequence[Node], leaves: Sequence[Table], shift: float, use_max: bool = False
 ) -> tuple[list[Table], float]:
-    """Log-tables of all nodes, each message shifted to maximum 0, and the sum of the shifts.
+    """Log-tables of all nodes, each message shifted to maximum 0, and `shift` + these shifts.
 
     The sum is log Z, or with `use_max` the highest log-potential of a state. It stops at the first
     message that is −inf everywhere; the list is then incomplete.
     """
     tables = list(leaves)
-    total = 0.0
+    total = shift
+    if total == -math.inf:
+        return tables, total
     for node in nodes[len(leaves) :]:
         scopes = [nodes[k].scope for k in node.operands]
         parts = [tables[k] for k in node.operands]
@@ -40,8 +42,8 @@ def log_forward(
             v = (node.summed,)
             x = _fold(parts[0], scopes[0], (split.batch, split.rows, v))
             y = _fold(parts[1], scopes[1], (split.batch, v, split.columns))
-            shapes = dict(zip(scopes[0] + scopes[1], parts[0].shape + parts[1].shape, strict=True))
-            table = log_matmul(x, y, use_max).reshape([shapes[u] for u in node.scope])
+            levels = dict(zip(scopes[0] + scopes[1], parts[0].shape + parts[1].shape, strict=True))
+            table = log_matmul(x, y, use_max).reshape([levels[u] for u in node.scope])
         if node.scaled:
             top = float(table.max())
             total += top
@@ -75,7 +77,8 @@ def log_backward(nodes: Sequence[Node], tables: Sequence[Table], leaves: int) ->
             ]
         else:
             scope = node.scope if node.summed < 0 else scopes[0]
-            seen = _seen(here, node.scope, scope)
+            levels = tables[i].shape if node.summed < 0 else tables[node.operands[0]].shape
+            seen = np.broadcast_to(_seen(here, node.scope, scope), levels)
             found = []
             for k, own in zip(node.operands, scopes, strict=True):
                 product = seen
@@ -88,8 +91,7 @@ def log_backward(nodes: Sequence[Node], tables: Sequence[Table], leaves: int) ->
                 left_over = tuple(u for u in scope if u in own)
                 found.append(_seen(product, left_over, own))
         for k, table in zip(node.operands, found, strict=True):
-            belief = tables[k] + table
-            adjoint[k] = table - _log_sum(belief)
+            adjoint[k] = table - _log_sum(tables[k] + table)
     return [np.exp(tables[k] + adjoint[k]) for k in range(leaves)]
 
 
@@ -138,9 +140,7 @@ def _fold(table: Table, scope: Scope, groups: Sequence[Scope]) -> Table:
     return table.transpose(order).reshape(sizes)
 
 
-def _unfold(
-    table: Table, groups: Sequence[Scope], scope: Scope, shape: tuple[int, ...]
-) -> Table:
+def _unfold(table: Table, groups: Sequence[Scope], scope: Scope, shape: tuple[int, ...]) -> Table:
     flat = [v for group in groups for v in group]
     sizes = [shape[scope.index(v)] for v in flat]
     return table.reshape(sizes).transpose([flat.index(v) for v in scope])

@@ -3,8 +3,7 @@
 Nothing here checks bounds or values: `LoopyPlan` builds the index arrays and checks the tables.
 
 Slots are the factor graph's edges. Slot s carries one message from its factor into its variable;
-variable i has the slots `slots[starts[i] : starts[i + 1]]`. In a pairwise model factor e has the
-slots 2e and 2e + 1, so the message the other way along an edge is at `s ^ 1`.
+variable i has the slots `slots[starts[i] : starts[i + 1]]`.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ from numba import njit
 
 _INF = math.inf
 _HUGE, _TINY = 1e200, 1e-200
+_BLOCK = 512  # pairs at a time: what they need stays in the first-level cache
 
 
 @njit("float64(float64[::1], intp, intp, float64[::1], intp)", cache=True, nogil=True)
@@ -47,16 +47,21 @@ def _widest(offsets: Any) -> int:
 # Ratio messages: one number m(1) / m(0) per slot. The rule tanh u' = tanh J · tanh u is a rational
 # map of the odds q = exp(2u), r' = (w10 + w11 q) / (1 + w01 q), where a factor's weights are
 # (w01, w10, w11) and w00 is 1. An update needs one division and no transcendental function, and
-# all terms are positive: nothing cancels.
+# all terms are positive: nothing cancels. Here, factor e has the slots e and e + count, and the
+# graph is (receivers, starts, slots).
 
 
-@njit("float64(float64, float64[::1], intp[::1], intp, intp)", cache=True, nogil=True)
-def _product(odds: float, ratios: Any, slots: Any, begin: int, end: int) -> float:
-    """Odds times the ratios in the slots, clamped to 1e±200.
+@njit("float64(boolean, float64, float64[::1], intp[::1], intp, intp)", cache=True, nogil=True)
+def _product(small: bool, odds: float, ratios: Any, slots: Any, begin: int, end: int) -> float:
+    """Odds times the ratios in the slots, clamped to 1e±200 unless known to be `small`.
 
-    Weights lie within exp(±100), so what a clamp hides is too small to matter to any message.
+    Weights lie within exp(±100), so what a clamp hides is too little to matter to any message.
     Powers are split off on the way: a hub's product may leave the range of a double and come back.
     """
+    if small:
+        for k in range(begin, end):
+            odds *= ratios[slots[k]]
+        return odds
     power = 0
     for k in range(begin, end):
         odds *= ratios[slots[k]]
@@ -66,126 +71,138 @@ def _product(odds: float, ratios: Any, slots: Any, begin: int, end: int) -> floa
         elif odds < 1e-150:
             odds *= 1e150
             power -= 1
-    if power == 0:
-        return odds
-    if power == 1:
-        return min(odds * 1e150, _HUGE)
-    if power == -1:
-        return max(odds * 1e-150, _TINY)
-    return _HUGE if power > 0 else _TINY
+    if abs(power) > 1:
+        return _HUGE if power > 0 else _TINY
+    return min(max(odds * 1e150**power, _TINY), _HUGE)
 
 
 @njit(
-    "Tuple((intp, float64))(intp[:,::1], float64[:,::1], float64[::1], intp[::1], intp[::1],"
-    " float64[::1], float64, float64, intp)",
+    "void(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[::1])",
     cache=True,
     nogil=True,
+    error_model="numpy",
 )
+def _renew(back: Any, other: Any, up: Any, down: Any, both: Any, new: Any) -> None:
+    # A loop with one output and no branch: the compiler makes it eight wide.
+    for k in range(new.size):
+        new[k] = (up[k] * back[k] + both[k] * other[k]) / (back[k] + down[k] * other[k])
+
+
+@njit(
+    "float64(float64[::1], float64[::1], float64, float64)",
+    cache=True,
+    nogil=True,
+    error_model="numpy",
+)
+def _settle(new: Any, old: Any, damping: float, worst: float) -> float:
+    """Move ratios to their new values; return the largest relative change so far."""
+    above = 0
+    for k in range(old.size):
+        above += abs(new[k] - old[k]) > worst * (new[k] if new[k] < old[k] else old[k])
+    if above > 0:  # rare, so the loop above may do without division
+        for k in range(old.size):
+            worst = max(worst, abs(new[k] - old[k]) / min(new[k], old[k]))
+    if damping > 0.0:
+        for k in range(old.size):
+            old[k] = new[k] * (old[k] / new[k]) ** damping
+    else:
+        for k in range(old.size):
+            old[k] = new[k]
+    return worst
+
+
+_RATIOS = "UniTuple(intp[::1], 3), float64[:,::1], float64[::1], boolean, float64[::1]"
+
+
+@njit(f"Tuple((intp, float64))({_RATIOS}, float64, float64, intp)", cache=True, nogil=True)
 def ratio_synchronous(
-    ends: Any,
-    weights: Any,
-    field: Any,
-    starts: Any,
-    slots: Any,
-    ratios: Any,
-    damping: float,
-    tolerance: float,
-    limit: int,
-) -> tuple[int, float]:
+    graph: Any, weights: Any, field: Any, small: bool, ratios: Any, damping: float,
+    tolerance: float, limit: int,
+) -> tuple[int, float]:  # fmt: skip
     """Update all ratios at once until none changes by more than `tolerance`, in log-odds."""
+    receivers, starts, slots = graph
+    count = weights.shape[1]
     odds = np.empty(field.size)
-    worst = 0.0
+    here, there, one, two = np.empty((4, _BLOCK))
+    change = 0.0
     for iteration in range(limit):
         for i in range(field.size):
-            odds[i] = _product(field[i], ratios, slots, starts[i], starts[i + 1])
+            odds[i] = _product(small, field[i], ratios, slots, starts[i], starts[i + 1])
         worst = 0.0
-        for e in range(ends.shape[0]):
-            w01, w10, w11 = weights[e, 0], weights[e, 1], weights[e, 2]
-            one, two = ratios[2 * e], ratios[2 * e + 1]
-            here, there = odds[ends[e, 0]], odds[ends[e, 1]]
-            new_one = (w10 * two + w11 * there) / (two + w01 * there)
-            new_two = (w01 * one + w11 * here) / (one + w10 * here)
-            # The division is left to the few messages that set a new maximum.
-            if abs(new_one - one) > worst * min(new_one, one):
-                worst = abs(new_one - one) / min(new_one, one)
-            if abs(new_two - two) > worst * min(new_two, two):
-                worst = abs(new_two - two) / min(new_two, two)
-            if damping > 0.0:
-                new_one *= (one / new_one) ** damping
-                new_two *= (two / new_two) ** damping
-            ratios[2 * e] = new_one
-            ratios[2 * e + 1] = new_two
-        if math.log1p(worst) <= tolerance:
-            return iteration + 1, math.log1p(worst)
-    return limit, math.log1p(worst)
+        for e in range(0, count, _BLOCK):
+            end = min(e + _BLOCK, count)
+            size = end - e
+            for k in range(size):
+                here[k] = odds[receivers[e + k]]
+                there[k] = odds[receivers[count + e + k]]
+            w01, w10, w11 = weights[0, e:end], weights[1, e:end], weights[2, e:end]
+            old_one, old_two = ratios[e:end], ratios[count + e : count + end]
+            _renew(old_two, there, w10, w01, w11, one[:size])
+            _renew(old_one, here, w01, w10, w11, two[:size])
+            worst = _settle(one[:size], old_one, damping, worst)
+            worst = _settle(two[:size], old_two, damping, worst)
+        change = math.log1p(worst)
+        if change <= tolerance:
+            return iteration + 1, change
+    return limit, change
 
 
 @njit(
-    "Tuple((intp, float64))(intp[:,::1], float64[:,::1], float64[::1], intp[::1], intp[::1],"
-    " float64[::1], float64, float64, intp)",
+    f"Tuple((intp, float64))({_RATIOS}, float64, float64, intp)",
     cache=True,
     nogil=True,
+    error_model="numpy",
 )
 def ratio_asynchronous(
-    ends: Any,
-    weights: Any,
-    field: Any,
-    starts: Any,
-    slots: Any,
-    ratios: Any,
-    damping: float,
-    tolerance: float,
-    limit: int,
-) -> tuple[int, float]:
+    graph: Any, weights: Any, field: Any, small: bool, ratios: Any, damping: float,
+    tolerance: float, limit: int,
+) -> tuple[int, float]:  # fmt: skip
     """Sweep over the variables, back and forth; each takes in its messages and is used at once."""
+    receivers, starts, slots = graph
+    count = weights.shape[1]
     odds = np.empty(field.size)
     for i in range(field.size):
-        odds[i] = _product(field[i], ratios, slots, starts[i], starts[i + 1])
-    worst = 0.0
+        odds[i] = _product(small, field[i], ratios, slots, starts[i], starts[i + 1])
+    change = 0.0
     for iteration in range(limit):
         worst = 0.0
         for step in range(field.size):
             i = step if iteration % 2 == 1 else field.size - 1 - step
             for k in range(starts[i], starts[i + 1]):
                 s = slots[k]
-                e, axis = s >> 1, s & 1
-                up, down = weights[e, 1 - axis], weights[e, axis]
-                old, back, other = ratios[s], ratios[s ^ 1], odds[ends[e, 1 - axis]]
-                new = (up * back + weights[e, 2] * other) / (back + down * other)
+                first = s < count
+                e = s if first else s - count
+                opposite = s + count if first else e
+                up, down = (
+                    (weights[1, e], weights[0, e]) if first else (weights[0, e], weights[1, e])
+                )
+                old, back, other = ratios[s], ratios[opposite], odds[receivers[opposite]]
+                new = (up * back + weights[2, e] * other) / (back + down * other)
                 if abs(new - old) > worst * min(new, old):
                     worst = abs(new - old) / min(new, old)
-                if damping > 0.0:
-                    new *= (old / new) ** damping
-                ratios[s] = new
-            odds[i] = _product(field[i], ratios, slots, starts[i], starts[i + 1])
-        if math.log1p(worst) <= tolerance:
-            return iteration + 1, math.log1p(worst)
-    return limit, math.log1p(worst)
+                ratios[s] = new * (old / new) ** damping if damping > 0.0 else new
+            odds[i] = _product(small, field[i], ratios, slots, starts[i], starts[i + 1])
+        change = math.log1p(worst)
+        if change <= tolerance:
+            return iteration + 1, change
+    return limit, change
 
 
 @njit(
-    "float64(intp[:,::1], float64[:,::1], float64[::1], intp[::1], intp[::1], float64[::1],"
-    " float64[::1], float64[::1], float64[::1], intp[::1], float64[::1])",
+    f"float64({_RATIOS}, float64[::1], float64[::1], float64[::1], intp[::1], float64[::1])",
     cache=True,
     nogil=True,
 )
 def ratio_beliefs(
-    ends: Any,
-    weights: Any,
-    field: Any,
-    starts: Any,
-    slots: Any,
-    ratios: Any,
-    log_ratios: Any,
-    local: Any,
-    tables: Any,
-    offsets: Any,
-    beliefs: Any,
-) -> float:
+    graph: Any, weights: Any, field: Any, small: bool, ratios: Any, log_ratios: Any, local: Any,
+    tables: Any, offsets: Any, beliefs: Any,
+) -> float:  # fmt: skip
     """Write beliefs of variables, then factors; return the Bethe log Z, or −inf if Z is 0.
 
     Variables in no factor may have any number of levels.
     """
+    receivers, starts, slots = graph
+    count = weights.shape[1]
     total = 0.0
     logs = np.empty(field.size)
     for i in range(field.size):
@@ -193,38 +210,23 @@ def ratio_beliefs(
         if begin == end:
             total += _normalise(local, a, offsets[i + 1], beliefs, a)
             continue
-        product = _product(field[i], ratios, slots, begin, end)
-        logs[i] = math.log(product)
-        if product <= _TINY or product >= _HUGE:
-            logs[i] = local[a + 1] - local[a]
-            for k in range(begin, end):
-                logs[i] += log_ratios[slots[k]]
-        beliefs[a] = 1.0 / (1.0 + product)
-        beliefs[a + 1] = product * beliefs[a]
+        logs[i] = local[a + 1] - local[a]
+        for k in range(begin, end):
+            logs[i] += log_ratios[slots[k]]
+        part = math.exp(-abs(logs[i]))
+        beliefs[a] = (part if logs[i] > 0.0 else 1.0) / (1.0 + part)
+        beliefs[a + 1] = (1.0 if logs[i] > 0.0 else part) / (1.0 + part)
         # Σ_i log Z_i − Σ_slots log Z_s: both are 1 + odds
-        soft = logs[i] if product >= _HUGE else math.log1p(product)
-        total += local[a] + (1 - (end - begin)) * soft
+        total += local[a] + (1 - end + begin) * (max(logs[i], 0.0) + math.log1p(part))
     work = np.empty(4)
-    for e in range(ends.shape[0]):
-        at = local.size + 4 * e
-        one = logs[ends[e, 0]] - log_ratios[2 * e]
-        two = logs[ends[e, 1]] - log_ratios[2 * e + 1]
-        if max(abs(one), abs(two)) < 200.0:
-            q_one, q_two = math.exp(one), math.exp(two)
-            beliefs[at + 1] = weights[e, 0] * q_two
-            beliefs[at + 2] = weights[e, 1] * q_one
-            beliefs[at + 3] = weights[e, 2] * q_one * q_two
-            sum_ = 1.0 + beliefs[at + 1] + beliefs[at + 2] + beliefs[at + 3]
-            total += tables[4 * e] + math.log(sum_)
-            beliefs[at] = 1.0 / sum_
-            for k in range(at + 1, at + 4):
-                beliefs[k] *= beliefs[at]
-            continue
+    for e in range(count):
+        one = logs[receivers[e]] - log_ratios[e]
+        two = logs[receivers[count + e]] - log_ratios[count + e]
         work[0] = tables[4 * e]
         work[1] = tables[4 * e + 1] + two
         work[2] = tables[4 * e + 2] + one
         work[3] = tables[4 * e + 3] + one + two
-        total += _normalise(work, 0, 4, beliefs, at)
+        total += _normalise(work, 0, 4, beliefs, local.size + 4 * e)
     return total
 
 

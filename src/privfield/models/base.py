@@ -19,7 +19,7 @@ from privfield.schema import Schema
 if TYPE_CHECKING:
     import networkx
 
-    from privfield.inference.elimination import SizeSummary
+    from privfield.inference.contraction import ContractionSize
     from privfield.inference.loopy import LoopyResult
     from privfield.models.ising import IsingModel
     from privfield.models.mrf import MarkovRandomField
@@ -63,11 +63,11 @@ class Model(ABC):
     def _exact(self) -> _Exact:
         return _Exact(self.factors, self.schema)
 
-    def inference_size(self) -> SizeSummary:
+    def inference_size(self) -> ContractionSize:
         """Treewidth, cells and bytes of exact inference, found without doing any."""
-        from privfield.inference.elimination import size_summary
+        from privfield.inference.contraction import contraction_size
 
-        return size_summary(self.factors.shape, self.factors.cliques)
+        return contraction_size(self.factors.shape, self.factors.cliques)
 
     def log_partition(self) -> float:
         """log Z = log Σₓ exp(Σ potentials)."""
@@ -109,7 +109,7 @@ class Model(ABC):
         from privfield.inference.exact import most_likely_state
 
         self._exact.log_partition  # noqa: B018 - refuses models without a possible state
-        codes = most_likely_state(self.factors)
+        codes = most_likely_state(self._exact.plan, self.factors.tables)
         return {v.name: v.levels[c] for v, c in zip(self.schema.variables, codes, strict=True)}
 
     def sample(
@@ -129,8 +129,7 @@ class Model(ABC):
             from privfield.inference.exact import sample_states
 
             self._exact.log_partition  # noqa: B018 - refuses models without a possible state
-            codes: NDArray[Any] = sample_states(self.factors, n, rng)
-            return codes
+            return sample_states(self._exact.plan, self.factors.tables, n, rng)
         if method == "gibbs":
             from privfield.inference.sampling import sample_gibbs
 
@@ -170,14 +169,24 @@ class _Exact:
     """Exact answers of fixed factors; what was computed once is kept."""
 
     def __init__(self, factors: Factors, schema: Schema) -> None:
-        from privfield.inference.contraction import plan_contraction
+        from privfield.inference.contraction import contraction_size, plan_contraction
 
         self._factors = factors
-        self._plan = plan_contraction(factors.shape, factors.cliques, names=schema.names)
+        try:
+            self.plan = plan_contraction(factors.shape, factors.cliques)
+        except InputError:
+            size = contraction_size(factors.shape, factors.cliques)
+            names = [schema.names[position] for position in size.largest_scope]
+            raise InputError(
+                f"exact answers would need at least {size.bytes / 2**30:.3g} GiB: the variables "
+                f"{', '.join(names[:8])}{', …' if len(names) > 8 else ''} depend on each other "
+                f"(treewidth {size.treewidth}). Use loopy belief propagation (model.loopy()) or "
+                'model.sample(n, method="gibbs"), fewer cliques, or coarser levels.'
+            ) from None
 
     @cached_property
     def log_partition(self) -> float:
-        found = self._plan.log_partition(self._factors.tables)
+        found = self.plan.log_partition(self._factors.tables)
         if found == -math.inf:
             raise InputError("the model forbids every state: its potentials leave no possibility.")
         return float(found)
@@ -185,20 +194,16 @@ class _Exact:
     @cached_property
     def _clique_marginals(self) -> list[Table]:
         self.log_partition  # noqa: B018 - refuses models without a possible state
-        return list(self._plan.run(self._factors.tables)[1])
+        return self.plan.run(self._factors.tables)[1]
 
     def marginals(self, cliques: Sequence[tuple[int, ...]]) -> list[Table]:
-        """Joint distributions of sets of variables, in one contraction for all that need one."""
-        from privfield.inference.contraction import plan_contraction
+        """Joint distributions of sets of variables, which need share no clique."""
+        from privfield.inference.exact import marginals
 
         known = [self._from_clique(clique) for clique in cliques]
         missing = [c for c, table in zip(cliques, known, strict=True) if table is None]
-        if missing:
-            own = self._factors
-            plan = plan_contraction(own.shape, own.cliques, wanted=missing)
-            found = iter(plan.run(own.tables)[1][len(own.cliques) :])
-            known = [next(found) if table is None else table for table in known]
-        return [table for table in known if table is not None]
+        found = iter(marginals(self._factors, missing)[1] if missing else ())
+        return [next(found) if table is None else table for table in known]
 
     def marginal(self, clique: tuple[int, ...]) -> Table:
         return self.marginals([clique])[0]

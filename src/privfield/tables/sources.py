@@ -152,6 +152,9 @@ class StreamSource:
         data = self._data
         if isinstance(data, pa.RecordBatchReader):
             return data
+        if callable(getattr(data, "project", None)):
+            # DuckDB: some versions hand out the result of a relation only once
+            data = guarded(lambda: data.project("*"), self._problem)
         if not hasattr(data, "iloc"):
             return guarded(lambda: pa.RecordBatchReader.from_stream(data), self._problem)
         with suppress(Exception):

@@ -111,7 +111,7 @@ def _read_field(field: ArrayLike | None, nodes: int) -> FloatArray:
         )
     if not np.isfinite(array).all():
         raise InputError("field must be finite; got NaN or infinity")
-    return np.ascontiguousarray(np.broadcast_to(array, (nodes,)))
+    return np.array(np.broadcast_to(array, (nodes,)))  # compiled loops want it writable
 
 
 def _read_beta(beta: float) -> float:

@@ -102,7 +102,8 @@ def _normal_scores(values: FloatArray) -> FloatArray:
 def _spread(chains: FloatArray) -> tuple[float, float]:
     """Mean variance within chains, and the variance of all draws estimated from both parts."""
     draws = chains.shape[1]
-    within = float(chains.var(axis=1, ddof=1).mean())
+    frozen = (chains == chains[:, :1]).all()  # rounding in means would hide it
+    within = 0.0 if frozen else float(chains.var(axis=1, ddof=1).mean())
     between = float(chains.mean(axis=1).var(ddof=1))
     return within, within * (draws - 1) / draws + between
 
@@ -120,7 +121,7 @@ def _ess(chains: FloatArray) -> float:
         return float(chains.size)
     within, total = _spread(chains)
     if within == 0:
-        return count / 2  # frozen chains: one draw each, and the halves are the same chain
+        return float(count) / 2  # frozen chains: one draw each, and the halves are the same chain
     # mean autocovariance over chains at every lag, by the Fourier transform of padded chains
     centred = chains - chains.mean(axis=1, keepdims=True)
     power = np.abs(np.fft.rfft(centred, n=2 * draws, axis=1)) ** 2
@@ -134,4 +135,5 @@ def _ess(chains: FloatArray) -> float:
         pairs = pairs[: negative[0]]
     time = 2 * float(np.minimum.accumulate(pairs).sum()) - 1
     # the bound keeps antithetic chains from claiming any number
-    return float(chains.size) / max(time, 1 / math.log10(max(chains.size, 10)))
+    shortest = 1 / math.log10(max(chains.size, 10))
+    return chains.size / max(time, shortest)

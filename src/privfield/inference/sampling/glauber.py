@@ -114,7 +114,7 @@ class GlauberChains:
         """Present states, (chains, nodes), in the caller's order of nodes."""
         states = self._states
         if self._in_lanes:
-            states = states.swapaxes(1, 2).reshape(-1, self._network.nodes)
+            states = states.swapaxes(1, 2).reshape(self._out.shape[0], self._network.nodes)
         result = np.empty((self.count, self._network.nodes), dtype=np.int8)
         result[:, self._order] = states[: self.count]
         return result

@@ -51,10 +51,12 @@ class SampleResult:
 
     Rows go round the chains: row r is draw r // chains of chain r % chains. `states` (n, variables)
     is None unless states were collected; `collected` holds what a function returned; `statistics`
-    maps names to n values. `converged` is False unless every check passed, and `messages` says what
-    did not, or could not be checked. `burn_in` counts all sweeps before the first draw, those of
-    the pilot run too; `thin` is the number of sweeps from draw to draw. It is evidence, never proof: chains that all missed a part of
-    the distribution agree.
+    maps names to n values. `burn_in` counts all sweeps before the first draw, those of the pilot
+    run too; `thin` is the number of sweeps from draw to draw.
+
+    `converged` is False unless every check passed, and `messages` says what did not pass or could
+    not be checked. True is evidence, never proof: chains that all missed a part of the distribution
+    agree.
     """
 
     states: States | None

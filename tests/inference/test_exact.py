@@ -1,0 +1,366 @@
+"""Exact inference against listing every state, on random models and at the edges."""
+
+import math
+import tracemalloc
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import chi2
+
+from privfield.errors import InputError
+from privfield.inference import brute_force
+from privfield.inference.contraction import contraction_size, plan_contraction
+from privfield.inference.exact import marginals, most_likely_state, sample_states
+from privfield.inference.factors import Factors
+
+CASES = Path(__file__).parents[2].parent / "shared" / "cases" / "marginals"
+
+
+@st.composite
+def models(draw, zeros=True, scale=2.0):
+    """Random graphs and levels: repeated, nested and empty cliques, zeros, separate parts."""
+    count = draw(st.integers(1, 7))
+    shape = tuple(draw(st.lists(st.integers(1, 4), min_size=count, max_size=count)))
+    clique = st.lists(st.integers(0, count - 1), max_size=min(4, count), unique=True).map(tuple)
+    cliques = tuple(draw(st.lists(clique, max_size=9)))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    forbidden = draw(st.sampled_from([0.0, 0.1, 0.4])) if zeros else 0.0
+    tables = []
+    for c in cliques:
+        table = rng.normal(scale=scale, size=[shape[v] for v in c])
+        tables.append(np.where(rng.random(table.shape) < forbidden, -np.inf, table))
+    return Factors(shape, cliques, tuple(tables))
+
+
+def sets_of(factors):
+    count = len(factors.shape)
+    one = st.lists(st.integers(0, count - 1), max_size=min(3, count), unique=True).map(tuple)
+    return st.lists(one, max_size=3)
+
+
+def plan_for(factors, wanted=()):
+    return plan_contraction(factors.shape, factors.cliques, wanted)
+
+
+def check_against_brute_force(factors, wanted, run, tolerance=1e-10):
+    log_z, found = run
+    truth = brute_force.log_partition(factors)
+    if truth == -math.inf:
+        assert log_z == -math.inf and not any(table.any() for table in found)
+        return
+    assert log_z == pytest.approx(truth, abs=tolerance, rel=1e-13)
+    for clique, table in zip((*factors.cliques, *wanted), found, strict=True):
+        right = brute_force.marginal(factors, clique)
+        assert table.shape == right.shape
+        np.testing.assert_allclose(table, right, rtol=0, atol=tolerance)
+
+
+def chain(length, reach, levels, rng):
+    pairs = [(i, j) for i in range(length) for j in range(i + 1, min(length, i + reach + 1))]
+    tables = tuple(rng.normal(size=(levels, levels)) for _ in pairs)
+    return Factors((levels,) * length, tuple(pairs), tables)
+
+
+# -- log Z and marginals ---------------------------------------------------------------------------
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.data())
+def test_contraction_equals_brute_force(data):
+    factors = data.draw(models())
+    wanted = data.draw(sets_of(factors))
+    plan = plan_for(factors, wanted)
+    check_against_brute_force(factors, wanted, plan.run(factors.tables))
+    assert plan.log_partition(factors.tables) == plan.run(factors.tables)[0]
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data())
+def test_log_space_equals_brute_force(data):
+    factors = data.draw(models())
+    wanted = data.draw(sets_of(factors))
+    plan = plan_for(factors, wanted)
+    log_z, flat = plan._run_log(plan.join(factors.tables))
+    check_against_brute_force(factors, wanted, (log_z, plan.split(flat)))
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data())
+def test_marginals_of_any_sets_equal_brute_force(data):
+    factors = data.draw(models())
+    wanted = data.draw(sets_of(factors))
+    log_z, found = marginals(factors, wanted)
+    bare = Factors(factors.shape, (), ())
+    if log_z == -math.inf:
+        assert brute_force.log_partition(factors) == -math.inf
+        assert [t.shape for t in found] == [brute_force.marginal(bare, w).shape for w in wanted]
+        return
+    assert log_z == pytest.approx(brute_force.log_partition(factors), abs=1e-10)
+    for clique, table in zip(wanted, found, strict=True):
+        np.testing.assert_allclose(table, brute_force.marginal(factors, clique), atol=1e-10)
+
+
+def test_all_pairs_of_a_chain_though_together_they_would_not_fit():
+    factors = chain(6, 2, 3, np.random.default_rng(0))
+    wanted = list(combinations(range(6), 2))
+    _, found = marginals(factors, wanted)
+    for clique, table in zip(wanted, found, strict=True):
+        np.testing.assert_allclose(table, brute_force.marginal(factors, clique), atol=1e-12)
+    long = chain(30, 3, 10, np.random.default_rng(1))
+    wanted = list(combinations(range(30), 2))
+    with pytest.raises(InputError, match="Exact inference would need"):
+        plan_contraction(long.shape, long.cliques, wanted)
+    _, found = marginals(long, wanted)
+    for table in found:
+        assert table.sum() == pytest.approx(1, abs=1e-10)
+
+
+@settings(max_examples=40, deadline=None)
+@given(models(zeros=False), st.integers(0, 2**32 - 1))
+def test_the_gradient_of_log_z_is_the_marginals(factors, seed):
+    plan = plan_for(factors)
+    theta = plan.join(factors.tables)
+    _, flat = plan.run_flat(theta)
+    assert flat.size == plan.parameters
+    direction = np.random.default_rng(seed).normal(size=theta.size)
+    step = 1e-5
+    ahead = plan.run_flat(theta + step * direction)[0]
+    behind = plan.run_flat(theta - step * direction)[0]
+    slope = (ahead - behind) / (2 * step)
+    assert slope == pytest.approx(float(flat @ direction), abs=1e-7, rel=1e-7)
+
+
+def test_a_plan_is_reused_with_new_tables_and_keeps_nothing():
+    rng = np.random.default_rng(2)
+    factors = chain(7, 3, 3, rng)
+    plan = plan_for(factors)
+    first = plan.run(factors.tables)
+    copies = [t.copy() for t in first[1]]
+    others = chain(7, 3, 3, rng)
+    check_against_brute_force(others, (), plan.run(others.tables))
+    assert all((a == b).all() for a, b in zip(first[1], copies, strict=True))
+    again = plan.run(factors.tables)
+    assert again[0] == first[0] and all(
+        (a == b).all() for a, b in zip(again[1], copies, strict=True)
+    )
+
+
+@pytest.mark.parametrize("name", ["chain3", "er"])
+def test_problems_with_known_answers(name):
+    path = CASES / f"{name}_truth.npz"
+    if not path.exists():
+        pytest.skip("the shared cases are not here")
+    truth = np.load(path)
+    levels, count = int(truth["K"]), int(truth["T"])
+    cliques = [tuple(edge) for edge in truth["edges"].tolist()]
+    log_z, found = plan_contraction([levels] * count, cliques).run(list(truth["theta"]))
+    assert log_z == pytest.approx(float(truth["logZ"]), abs=1e-10)
+    np.testing.assert_allclose(np.array(found), truth["mu"], atol=1e-12)
+
+
+# -- edges -----------------------------------------------------------------------------------------
+
+
+def test_no_cliques_no_variables_and_constants():
+    plan = plan_contraction((2, 3, 1), (), [(1, 0), ()])
+    log_z, found = plan.run([])
+    assert log_z == pytest.approx(math.log(6))
+    np.testing.assert_allclose(found[0], np.full((3, 2), 1 / 6))
+    assert found[1].shape == () and found[1] == 1
+    assert plan_contraction((), ()).run([]) == (0.0, [])
+    constant = Factors((2,), ((), ()), (np.array(1.5), np.array(2.0)))
+    assert plan_for(constant).run(constant.tables)[0] == pytest.approx(3.5 + math.log(2))
+
+
+def test_everything_forbidden_is_minus_infinity():
+    nothing = np.full(2, -np.inf)
+    apart = [np.array([0.0, -np.inf]), np.array([[-np.inf, -np.inf], [0.0, 0.0]])]
+    for cliques, tables in [
+        (((0,),), [nothing]),
+        (((0,), (0, 1)), apart),
+        (((0, 1), (1, 2), (0,)), [apart[1], np.zeros((2, 2)), apart[0]]),
+        (((),), [np.array(-np.inf)]),
+    ]:
+        factors = Factors((2, 2, 2), cliques, tuple(tables))
+        plan = plan_for(factors)
+        log_z, found = plan.run(factors.tables)
+        assert log_z == -math.inf and not any(t.any() for t in found)
+        assert plan.log_partition(factors.tables) == -math.inf
+        with pytest.raises(InputError, match="Every state is forbidden"):
+            most_likely_state(plan, factors.tables)
+        with pytest.raises(InputError, match="Every state is forbidden"):
+            sample_states(plan, factors.tables, 3, np.random.default_rng(0))
+
+
+def test_tables_of_the_wrong_number_or_shape_are_refused():
+    plan = plan_contraction((2, 3), [(0, 1)])
+    with pytest.raises(InputError, match=r"shape \(2, 3\) of its clique; got \(3, 2\)"):
+        plan.run([np.zeros((3, 2))])
+    with pytest.raises(InputError, match="tables must be 1, one for each clique; got 0"):
+        plan.run([])
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_potentials_of_ten_thousand(data):
+    factors = data.draw(models(scale=1e4))
+    wanted = data.draw(sets_of(factors))
+    # Logarithms near 1e5 carry an error of 1e-11 each, in brute force too.
+    run = plan_for(factors, wanted).run(factors.tables)
+    check_against_brute_force(factors, wanted, run, tolerance=1e-9)
+
+
+def test_weights_that_cancel_over_a_distance_are_not_lost():
+    # Message 0 → 1 prefers level 0 by e^20000; the last factor prefers level 1 by as much.
+    chained = np.array([[0.0, -np.inf], [-np.inf, 0.0]])
+    tables = [np.array([1e4, -1e4]), chained, chained, np.array([-1e4, 1e4 + math.log(3)])]
+    factors = Factors((2, 2, 2), ((0,), (0, 1), (1, 2), (2,)), tuple(tables))
+    log_z, found = plan_for(factors).run(factors.tables)
+    assert log_z == pytest.approx(math.log(4))
+    np.testing.assert_allclose(found[0], [0.25, 0.75], atol=1e-10)
+
+
+def test_forbidden_states_that_the_rest_prefers_do_not_overflow():
+    # The forbidden level of variable 0 would be e^5000 times better for everything else.
+    count = 100
+    cliques = ((0,), *((0, i) for i in range(1, count)))
+    pull = np.array([[0.0, 50.0], [0.0, 0.0]]).T
+    tables = (np.array([0.0, -np.inf]), *(pull for _ in range(1, count)))
+    log_z, found = plan_contraction((2,) * count, cliques).run(tables)
+    assert log_z == pytest.approx((count - 1) * math.log(2))
+    np.testing.assert_allclose(found[1], [[0.5, 0.5], [0, 0]], atol=1e-12)
+
+
+def test_a_hub_with_thousands_of_neighbours_stays_fast_and_right():
+    count = 3000
+    rng = np.random.default_rng(3)
+    tables = [rng.normal(size=(2, 2)) for _ in range(count)]
+    plan = plan_contraction((2,) * (count + 1), [(0, i + 1) for i in range(count)])
+    log_z, found = plan.run(tables)
+    sums = np.log(np.exp(tables).sum(axis=2)).sum(axis=0)
+    assert log_z == pytest.approx(np.logaddexp(*sums), rel=1e-13)
+    np.testing.assert_allclose(found[7].sum(axis=1), np.exp(sums - log_z), atol=1e-9)
+
+
+# -- memory ----------------------------------------------------------------------------------------
+
+
+def test_a_clique_table_of_10_to_the_8_cells_is_never_made():
+    rng = np.random.default_rng(4)
+    levels = 40
+    pairs = list(combinations(range(5), 2))  # one clique of 40⁵ ≈ 10⁸ cells
+    tables = [rng.normal(size=(levels, levels)) for _ in pairs]
+    plan = plan_contraction((levels,) * 5, pairs)
+    assert plan.size.treewidth == 4 and plan.size.largest_table == levels**4
+    assert plan.size.bytes < 8 * levels**5 / 4
+    wide = plan_contraction((100,) * 4, combinations_of(4))
+    assert wide.size.largest_table == 100**3
+    tracemalloc.start()
+    try:
+        log_z, found = wide.run([np.ones((100, 100)) for _ in range(6)])
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert log_z == pytest.approx(6 + 4 * math.log(100)) and len(found) == 6
+    assert peak < 1.2 * wide.size.bytes < 8 * 100**4 / 8
+    assert len(tables) == 10
+
+
+def combinations_of(count):
+    return list(combinations(range(count), 2))
+
+
+def test_too_large_is_refused_with_advice_before_any_work():
+    pairs = combinations_of(60)
+    with pytest.raises(InputError) as refusal:
+        plan_contraction((4,) * 60, pairs)
+    text = str(refusal.value)
+    assert "Exact inference would need at least" in text and "max_bytes allows 4 GiB" in text
+    assert "over the variables at positions 1, 2, 3" in text and "loopy belief propagation" in text
+    size = contraction_size((4,) * 60, pairs)
+    assert not size.complete and size.bytes > 2**32
+    with pytest.raises(InputError, match="max_bytes allows 1000 bytes"):
+        plan_contraction((10,) * 4, combinations_of(4), max_bytes=1000)
+    small = contraction_size((10,) * 4, combinations_of(4))
+    assert small.complete and small.treewidth == 3 and small.largest_table == 1000
+
+
+# -- most likely state, samples --------------------------------------------------------------------
+
+
+@settings(max_examples=150, deadline=None)
+@given(models())
+def test_the_most_likely_state_is_one(factors):
+    if brute_force.log_partition(factors) == -math.inf:
+        return
+    joint = brute_force.joint_log_potential(factors)
+    plan = plan_for(factors)
+    state = most_likely_state(plan, factors.tables)
+    assert joint[state] == pytest.approx(joint.max(), abs=1e-10)
+    assert state == most_likely_state(plan, factors.tables)
+
+
+def test_ties_go_to_the_first_level():
+    plan = plan_contraction((3, 3, 2), [(0, 1)])
+    assert most_likely_state(plan, [np.zeros((3, 3))]) == (0, 0, 0)
+
+
+FALSE_ALARM = 1e-7  # per model; with the 40 models below 4e-6 in all, and seeds are fixed anyway
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("extreme", [False, True])
+@pytest.mark.parametrize("count", [300, 40_000])
+def test_samples_have_the_joint_distribution(seed, extreme, count):
+    rng = np.random.default_rng(seed)
+    shape = (2, 3, 1, 4, 2)
+    cliques = ((0, 1), (3, 1), (3, 4), (0, 4, 2))
+    tables = [rng.normal(size=[shape[v] for v in c]) for c in cliques]
+    tables[0][0, 1] = tables[2][2, 0] = -np.inf
+    if extreme:  # forces log space; level 0 of variable 0 is out of reach
+        tables[0] = tables[0] + np.array([[-1e4], [0.0]])
+        tables[3] = tables[3] + 1e4
+    factors = Factors(shape, cliques, tuple(tables))
+    found = sample_states(plan_for(factors), tables, count, rng)
+    expected = count * np.exp(brute_force.joint_log_probability(factors)).ravel()
+    observed = np.bincount(np.ravel_multi_index(found.T, shape), minlength=expected.size)
+    assert not observed[expected == 0].any()
+    common = expected >= 5
+    statistic = ((observed - expected)[common] ** 2 / expected[common]).sum()
+    rare = expected[~common].sum()
+    freedom = common.sum() - 1
+    if rare >= 5:
+        statistic += (observed[~common].sum() - rare) ** 2 / rare
+        freedom += 1
+    assert statistic < chi2.isf(FALSE_ALARM, freedom)
+
+
+def test_samples_with_wide_conditionals_are_multiplied_row_by_row():
+    rng = np.random.default_rng(5)
+    levels, count = 12, 200  # 12⁴ conditionals: more than a table is made for at 200 samples
+    pairs = combinations_of(4)
+    tables = [rng.normal(size=(levels, levels)) for _ in pairs]
+    tables[0][3:, :] = -np.inf
+    plan = plan_contraction((levels,) * 4, pairs)
+    found = np.concatenate([sample_states(plan, tables, count, rng) for _ in range(200)])
+    assert found[:, 0].max() < 3
+    _, marginal = plan.run(tables)
+    for (a, b), table in zip(pairs, marginal, strict=True):
+        expected = len(found) * table.ravel()
+        seen = np.bincount(found[:, a] * levels + found[:, b], minlength=levels**2)
+        common = expected >= 5
+        statistic = ((seen - expected)[common] ** 2 / expected[common]).sum()
+        assert statistic < chi2.isf(FALSE_ALARM, common.sum())
+
+
+def test_samples_repeat_with_the_generator_and_fill_free_variables():
+    factors = chain(4, 2, 3, np.random.default_rng(6))
+    plan = plan_contraction((*factors.shape, 5), factors.cliques)
+    draws = [sample_states(plan, factors.tables, 1000, np.random.default_rng(7)) for _ in "ab"]
+    assert (draws[0] == draws[1]).all()
+    assert set(np.unique(draws[0][:, 4])) == set(range(5))
+    assert sample_states(plan, factors.tables, 0, np.random.default_rng(0)).shape == (0, 5)
