@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import math
 import signal
@@ -323,8 +324,10 @@ def workers() -> list[str]:
     return [t.name for t in threading.enumerate() if t.name.startswith("privfield-count")]
 
 
-def endless(batch: CodedBatch) -> Iterator[CodedBatch]:
-    while True:
+def long_stream(batch: CodedBatch) -> Iterator[CodedBatch]:
+    """Far more batches than a prompt stop reads, but not endless: a test that fails should end."""
+    end = time.monotonic() + 5
+    while time.monotonic() < end:
         yield batch
 
 
@@ -354,7 +357,7 @@ def test_error_of_a_worker_comes_through() -> None:
         mock.patch.object(counting._Block, "load", side_effect=MemoryError),
         pytest.raises(MemoryError),
     ):
-        count_tables(endless(random_batch((4, 4), 1000, 0)), (4, 4), [(0, 1)], threads=2)
+        count_tables(long_stream(random_batch((4, 4), 1000, 0)), (4, 4), [(0, 1)], threads=2)
     assert workers() == []
 
 
@@ -371,9 +374,13 @@ def test_interrupt_stops_promptly() -> None:
 
     timer = threading.Timer(0.3, lambda: signal.pthread_kill(main.ident or 0, signal.SIGINT))
     begin = time.monotonic()
-    with mock.patch.object(counting._Block, "load", slow), pytest.raises(KeyboardInterrupt):
-        timer.start()
-        count_tables(endless(random_batch((4, 4), 10, 0)), (4, 4), [(0, 1)], threads=2)
+    gc.disable()  # Python loses an interrupt that arrives in a callback of the collector
+    try:
+        with mock.patch.object(counting._Block, "load", slow), pytest.raises(KeyboardInterrupt):
+            timer.start()
+            count_tables(long_stream(random_batch((4, 4), 10, 0)), (4, 4), [(0, 1)], threads=2)
+    finally:
+        gc.enable()
     assert time.monotonic() - begin < 3
     assert workers() == []
 
@@ -406,6 +413,35 @@ def test_a_slow_worker_holds_back_the_reader(rows: int) -> None:
     # two blocks in work, one waiting, one being filled, one batch in the reader's hand
     per_block = 64 if rows < 64 else 1
     assert most <= 4 * per_block + 2
+
+
+@pytest.mark.parametrize(
+    ("shape", "kernel"),
+    [((4, 4), "count_joint"), ((300, 300), "count_direct"), ((2,) * 15, "count_bits")],
+)
+def test_workers_never_share_counters_at_once(shape: tuple[int, ...], kernel: str) -> None:
+    real = getattr(kernels, kernel)
+    busy: set[int] = set()
+    clashes = 0
+
+    def watched(*arguments: object) -> None:
+        nonlocal clashes
+        totals = id(arguments[4] if kernel == "count_bits" else arguments[7])
+        clashes += totals in busy
+        busy.add(totals)
+        time.sleep(0.002)
+        real(*arguments)
+        busy.discard(totals)
+
+    batch = random_batch(shape, 1000, 0)
+    cliques = list(itertools.combinations(range(len(shape)), 2))
+    with (
+        mock.patch.object(kernels, "BLOCK_ROWS", 1024),
+        mock.patch.object(kernels, kernel, watched),
+    ):
+        results = count_tables([batch] * 20, shape, cliques, threads=4)
+    assert clashes == 0
+    np.testing.assert_array_equal(results[0], 20 * oracle(batch, shape, (0, 1)))
 
 
 class _Watched(CodedBatch):

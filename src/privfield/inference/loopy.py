@@ -161,7 +161,7 @@ class LoopyPlan:
             raise InputError("The model's tables must allow some state. Every state is forbidden.")
         clique_cells = beliefs[graph.inner]
         if graph.outer.size > self.clique_offsets[-1]:  # sum cliques out of those around them
-            clique_cells = np.bincount(graph.outer, clique_cells, self.clique_offsets[-1])
+            clique_cells = _sums(graph.outer, clique_cells, self.clique_offsets[-1])
         return LoopyResult(
             log_partition=float(log_z),
             converged=bool(residual <= tolerance),
@@ -193,7 +193,7 @@ class LoopyPlan:
         if np.isnan(flat).any() or np.isposinf(flat).any():
             raise InputError("Log-potentials must be finite or −inf. Got NaN or +inf instead.")
         graph = self._graph
-        return np.bincount(graph.inner, flat[graph.outer], graph.packed_size)
+        return _sums(graph.inner, flat[graph.outer], graph.packed_size)
 
     def _first_messages(
         self, start: LoopyResult | None, forbidden: NDArray[np.bool_] | None
@@ -231,7 +231,7 @@ class LoopyPlan:
         options: tuple[float, float, int],
         beliefs: Table,
     ) -> tuple[float, int, float]:
-        from privfield.inference import loopy_kernels as kernels
+        from privfield.inference import loopy_ratio_kernels as kernels
 
         local, inner = self._parts(packed)
         tables, fields = self._log_odds(packed)
@@ -302,3 +302,8 @@ def _check_options(
         )
     if not tolerance >= 0:
         raise InputError(f"The 'tolerance' {where} at least 0. Got {tolerance!r} instead.")
+
+
+def _sums(places: NDArray[np.intp], values: Table, size: int) -> Table:
+    """Sums of the values that share a place."""
+    return np.bincount(places, values, size).astype(np.float64, copy=False)

@@ -190,8 +190,8 @@ def _choose_factors(
                 if over:
                     home[n] = min(over, key=lambda f: int(levels[list(members[f])].prod()))
         new = home < 0
-        home[new] = count + np.arange(np.count_nonzero(new))
-        count += np.count_nonzero(new)
+        home[new] = count + np.arange(int(new.sum()))
+        count += int(new.sum())
         scopes.append(distinct[new])
         homes[width] = home[which]
         if width != wide[-1]:

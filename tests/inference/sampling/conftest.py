@@ -27,11 +27,14 @@ def network_law(couplings, field=0.0, beta=1.0):
 
 
 def factors_law(factors):
+    """States and their exact probabilities; all zero where every state is forbidden."""
     states = np.array(list(itertools.product(*map(range, factors.shape))), dtype=np.int64)
     states = states.reshape(-1, len(factors.shape))
     log = np.zeros(len(states))
     for clique, table in zip(factors.cliques, factors.tables, strict=True):
         log += table[tuple(states[:, v] for v in clique)] if clique else float(table)
+    if log.max() == -np.inf:
+        return states, np.zeros(len(states))
     weight = np.exp(log - log.max())
     return states, weight / weight.sum()
 
