@@ -4,6 +4,8 @@
 >>> schema = pf.Schema({"smoker": ["no", "yes"], "age": pf.Bins([0, 18, 40, 65, 120])})
 """
 
+from typing import TYPE_CHECKING, Any
+
 from privfield._version import __version__ as __version__
 from privfield.errors import BudgetRefused as BudgetRefused
 from privfield.errors import InputError as InputError
@@ -26,9 +28,12 @@ from privfield.schema import Bins as Bins
 from privfield.schema import Person as Person
 from privfield.schema import Schema as Schema
 
+if TYPE_CHECKING:
+    from privfield.tables.check import CheckReport
 
-def check(data: object, schema: Schema) -> object:
-    """For the data's owner only: how many values fall outside the schema; see `CheckReport`."""
-    from privfield.tables.check import check as run
+
+def check(data: Any, schema: Schema) -> "CheckReport":
+    """Count what does not fit the schema: PRIVATE, for the data's owner only; never stored."""
+    from privfield.tables.check import check as run  # pyarrow takes a while to import
 
     return run(data, schema)

@@ -116,6 +116,12 @@ class LoopyPlan:
             (np.diff(graph.axes) == 2).all() and (np.diff(graph.offsets)[connected] == 2).all()
         )
         self._connected = np.flatnonzero(connected)
+        if self._binary:
+            # Ratio messages into all first variables come before those into the second.
+            ends = graph.receivers.reshape(-1, 2)
+            self._pairs = (
+                ends.T.ravel(), graph.starts, graph.slots // 2 + graph.slots % 2 * len(ends)
+            )  # fmt: skip
         self._most_slots = int(np.diff(graph.starts).max(initial=0))
 
     def fits(self, shape: Sequence[int], cliques: Sequence[Sequence[int]]) -> bool:
@@ -237,15 +243,12 @@ class LoopyPlan:
         tables, fields = self._log_odds(packed)
         odds = np.ones(len(self.shape))
         odds[self._connected] = np.exp(fields)
-        # The kernels keep the messages into all first variables before those into the second.
-        count = inner.size // 4
-        pairs = self._graph.slots // 2 + self._graph.slots % 2 * count
-        graph = (self._graph.receivers.reshape(-1, 2).T.ravel(), self._graph.starts, pairs)
-        logs = np.clip(into[1::2] - into[::2], -_PLAIN_LIMIT, _PLAIN_LIMIT)
+        # No log-odds message is beyond this, so neither may those of other tables be.
+        bound = 2 * np.abs(tables).max(initial=0)
+        logs = np.clip(into[1::2] - into[::2], -bound, bound)
         ratios = np.exp(logs.reshape(-1, 2).T.ravel())
-        # A message lies within twice the largest table entry.
-        most = np.abs(fields).max(initial=0) + 2 * self._most_slots * np.abs(tables).max(initial=0)
-        model = (graph, np.exp(tables), odds, bool(most < 4 * _PLAIN_LIMIT), ratios)
+        most = np.abs(fields).max(initial=0) + self._most_slots * bound
+        model = (self._pairs, np.exp(tables), odds, bool(most < 4 * _PLAIN_LIMIT), ratios)
         sweep = kernels.ratio_synchronous if at_once else kernels.ratio_asynchronous
         iterations, residual = sweep(*model, *options)
         logs = np.log(ratios)

@@ -48,6 +48,7 @@ def _widest(offsets: Any) -> int:
     " float64[::1])",
     cache=True,
     nogil=True,
+    forceinline=True,  # a call would copy all its array headers
 )
 def _to_factors(
     i: int, local: Any, graph: Any, into: Any, out: Any, likely: Any, total: Any
@@ -85,6 +86,7 @@ def _to_factors(
     " float64[::1], float64[::1], float64, float64[::1], float64[::1])",
     cache=True,
     nogil=True,
+    forceinline=True,  # a call would copy all its array headers
 )
 def _to_variable(
     slot: int,
@@ -181,30 +183,28 @@ def log_messages(
     count = offsets.size - 1
     work, sums = np.empty(_widest(cells)), np.empty(_widest(offsets))
     likely = np.empty(out.size)
-    for i in range(count):
-        if not _to_factors(i, local, graph, into, out, likely, sums):
-            return 0, -1.0
-    worst = 0.0
-    for iteration in range(limit):
+    worst = _INF
+    iteration = 0
+    while True:
+        if at_once or iteration == 0:
+            for i in range(count):
+                if not _to_factors(i, local, graph, into, out, likely, sums):
+                    return iteration, -1.0
+        if iteration == limit or worst <= tolerance:
+            return iteration, worst
         worst = 0.0
+        iteration += 1
         for step in range(count):
-            i = step if iteration % 2 == 1 else count - 1 - step
+            i = count - 1 - step if iteration % 2 == 1 else step
             for k in range(starts[i], starts[i + 1]):
                 change = _to_variable(
                     slots[k], tables, plain, tame, graph, into, out, likely, damping, work, sums
                 )
                 if change < 0.0:
-                    return iteration + 1, -1.0
+                    return iteration, -1.0
                 worst = max(worst, change)
             if not at_once and not _to_factors(i, local, graph, into, out, likely, sums):
-                return iteration + 1, -1.0
-        if at_once:
-            for i in range(count):
-                if not _to_factors(i, local, graph, into, out, likely, sums):
-                    return iteration + 1, -1.0
-        if worst <= tolerance:
-            return iteration + 1, worst
-    return limit, worst
+                return iteration, -1.0
 
 
 @njit(

@@ -26,17 +26,13 @@ _BLOCK = 512  # pairs at a time: what they need stays in the first-level cache
 _RATIOS = "UniTuple(intp[::1], 3), float64[:,::1], float64[::1], boolean, float64[::1]"
 
 
-@njit("float64(boolean, float64, float64[::1], intp[::1], intp, intp)", cache=True, nogil=True)
-def _product(small: bool, odds: float, ratios: Any, slots: Any, begin: int, end: int) -> float:
-    """Odds times the ratios in the slots, clamped to 1e±200 unless known to be `small`.
+@njit("float64(float64, float64[::1], intp[::1], intp, intp)", cache=True, nogil=True)
+def _product(odds: float, ratios: Any, slots: Any, begin: int, end: int) -> float:
+    """Odds times the ratios in the slots, clamped to 1e±200.
 
     Weights lie within exp(±100), so what a clamp hides is too little to matter to any message.
     Powers are split off on the way: a hub's product may leave the range of a double and come back.
     """
-    if small:
-        for k in range(begin, end):
-            odds *= ratios[slots[k]]
-        return odds
     power = 0
     for k in range(begin, end):
         odds *= ratios[slots[k]]
@@ -49,6 +45,23 @@ def _product(small: bool, odds: float, ratios: Any, slots: Any, begin: int, end:
     if abs(power) > 1:
         return _HUGE if power > 0 else _TINY
     return min(max(odds * 1e150**power, _TINY), _HUGE)
+
+
+@njit(
+    "void(boolean, float64[::1], float64[::1], intp[::1], intp[::1], float64[::1])",
+    cache=True,
+    nogil=True,
+)
+def _products(small: bool, field: Any, ratios: Any, starts: Any, slots: Any, odds: Any) -> None:
+    """Odds of all variables; `small` when none can leave 1e±200, so that none is checked."""
+    for i in range(field.size):
+        if small:
+            product = field[i]
+            for k in range(starts[i], starts[i + 1]):
+                product *= ratios[slots[k]]
+            odds[i] = product
+        else:
+            odds[i] = _product(field[i], ratios, slots, starts[i], starts[i + 1])
 
 
 @njit(
@@ -99,8 +112,7 @@ def ratio_synchronous(
     one, two = np.empty(_BLOCK), np.empty(_BLOCK)
     change = 0.0
     for iteration in range(limit):
-        for i in range(field.size):
-            odds[i] = _product(small, field[i], ratios, slots, starts[i], starts[i + 1])
+        _products(small, field, ratios, starts, slots, odds)
         worst = 0.0
         for e in range(0, count, _BLOCK):
             end = min(e + _BLOCK, count)
@@ -134,13 +146,13 @@ def ratio_asynchronous(
     receivers, starts, slots = graph
     count = weights.shape[1]
     odds = np.empty(field.size)
-    for i in range(field.size):
-        odds[i] = _product(small, field[i], ratios, slots, starts[i], starts[i + 1])
+    _products(small, field, ratios, starts, slots, odds)
     change = 0.0
     for iteration in range(limit):
         worst = 0.0
         for step in range(field.size):
             i = step if iteration % 2 == 1 else field.size - 1 - step
+            product = field[i]
             for k in range(starts[i], starts[i + 1]):
                 s = slots[k]
                 first = s < count
@@ -153,8 +165,13 @@ def ratio_asynchronous(
                 new = (up * back + weights[2, e] * other) / (back + down * other)
                 if abs(new - old) > worst * min(new, old):
                     worst = abs(new - old) / min(new, old)
-                ratios[s] = new * (old / new) ** damping if damping > 0.0 else new
-            odds[i] = _product(small, field[i], ratios, slots, starts[i], starts[i + 1])
+                if damping > 0.0:
+                    new *= (old / new) ** damping
+                ratios[s] = new
+                product *= new
+            if not small:
+                product = _product(field[i], ratios, slots, starts[i], starts[i + 1])
+            odds[i] = product
         change = math.log1p(worst)
         if change <= tolerance:
             return iteration + 1, change

@@ -49,12 +49,11 @@ def measure(
     neighbours = Adjacency.parse(adjacency)
     if insecure_seed is not None:
         check_seed(insecure_seed)
-    from privfield.tables.counting import plan_counts
     from privfield.tables.table import open_table
 
     table = open_table(data, schema)
     positions = [schema.clique(clique) for clique in names]
-    plan_counts(schema.shape, positions)  # refuses here what would not fit in memory
+    _check_cells(schema, names)
     sensitivity = marginal_sensitivity(neighbours, len(names), table.unit_weight)
     law, cost = _law(spend, sensitivity, noise)
     grid = 1 / table.weight_grid
@@ -109,6 +108,20 @@ def _check_cliques(schema: Schema, cliques: Sequence[Sequence[str]]) -> tuple[tu
             raise InputError(f"cliques: {tuple(clique)!r} is listed twice; measure it once.")
         seen.add(positions)
     return tuple(tuple(clique) for clique in cliques)
+
+
+def _check_cells(schema: Schema, cliques: Sequence[Sequence[str]]) -> None:
+    """Refuse, before anything is charged, tables that would not fit in memory."""
+    from privfield.tables.count_plan import MAX_CELLS
+
+    total = sum(schema.cells(clique) for clique in cliques)
+    if total > MAX_CELLS:
+        largest = max(cliques, key=schema.cells)
+        raise InputError(
+            f"cliques: {len(cliques):,} tables have {total:,} cells together; {MAX_CELLS:,} fit. "
+            f"The largest is {tuple(largest)!r} with {schema.cells(largest):,} cells: use smaller "
+            "cliques or coarser levels."
+        )
 
 
 def _law(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -117,8 +118,8 @@ class Model(ABC):
     ) -> NDArray[Any]:
         """Independent states as codes, one row each; `method="gibbs"` where exact is too large.
 
-        Gibbs samples are only nearly independent; `inference.sampling.sample_gibbs` reports how
-        nearly.
+        Gibbs samples are only nearly independent, and a warning says when the chains did not
+        agree; `inference.sampling.sample_gibbs` gives all diagnostics.
         """
         codes = self._sample_codes(check_count(n), check_rng(rng), method)
         wide = max(self.schema.shape) > 256
@@ -133,8 +134,11 @@ class Model(ABC):
         if method == "gibbs":
             from privfield.inference.sampling import sample_gibbs
 
-            states: NDArray[Any] = sample_gibbs(self.factors, n, rng).states
-            return states
+            result = sample_gibbs(self.factors, n, rng)
+            if not result.converged:
+                warnings.warn(f"Gibbs sampling: {' '.join(result.messages)}", stacklevel=3)
+            assert result.states is not None
+            return result.states
         raise InputError(f"method must be 'exact' or 'gibbs'; got {method!r}.")
 
     def loopy(self, **options: Any) -> LoopyResult:

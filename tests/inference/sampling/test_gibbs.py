@@ -14,10 +14,10 @@ FORBIDDEN = -np.inf
 
 
 def random_factors(rng, zeros):
-    """Up to five variables of 1–4 levels, cliques of 0–3 in any order, some variables in none."""
-    shape = tuple(int(levels) for levels in rng.integers(1, 5, rng.integers(1, 6)))
+    """2–5 variables of 1–4 levels, 2–6 cliques of 0–3 in any order, some variables in none."""
+    shape = tuple(int(levels) for levels in rng.integers(1, 5, rng.integers(2, 6)))
     cliques, tables = [], []
-    for _ in range(rng.integers(0, 6)):
+    for _ in range(rng.integers(2, 7)):
         size = min(int(rng.integers(0, 4)), len(shape))
         clique = tuple(int(v) for v in rng.permutation(len(shape))[:size])
         table = rng.normal(0, 0.8, tuple(shape[v] for v in clique))

@@ -1,0 +1,354 @@
+"""All pair tables from Parquet: privfield beside DuckDB, Polars and numpy.
+
+    python benchmarks/counting.py                 # 10 million rows, about a quarter of an hour
+    python benchmarks/counting.py --rows 200000   # a quick look
+
+The data are made once, in `--data`: 30 columns with 2 to 20 levels stored as int8, each column
+leaning on the one before so that cells are uneven; the same rows as strings; and 100 binary columns
+stored as int8. Every row of the printed table is a process of its own, imports and reading
+included: CPU-seconds of all its threads, seconds on the clock and peak memory, the least CPU of
+`--repeat` runs. All forms of one task must agree on a checksum of the tables.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+# Heavy imports stay inside functions: a child starts with the peak memory of its parent.
+
+LEVELS = [2 + 7 * n % 19 for n in range(30)]
+BINARY = [2] * 100
+NAMES = [f"c{n}" for n in range(100)]
+PAIRS = list(combinations(range(30), 2))
+
+# --- the data ------------------------------------------------------------------------------------
+
+
+def make_data(folder: Path, rows: int) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for kind, levels in (("int", LEVELS), ("str", LEVELS), ("bin", BINARY)):
+        path = data_file(folder, kind, rows)
+        if not path.exists():
+            write_parquet(path.with_suffix(".part"), rows, levels, strings=kind == "str")
+            path.with_suffix(".part").rename(path)
+
+
+def data_file(folder: Path, kind: str, rows: int) -> Path:
+    return folder / f"counting-{kind}-{rows}.parquet"
+
+
+def write_parquet(path: Path, rows: int, levels: list[int], strings: bool) -> None:
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    kind = pa.string() if strings else pa.int8()
+    schema = pa.schema([(name, kind) for name in NAMES[: len(levels)]])
+    rng = np.random.default_rng(0)
+    with pq.ParquetWriter(path, schema) as writer:
+        for start in range(0, rows, 500_000):
+            columns = chain_columns(rng, min(500_000, rows - start), levels)
+            if strings:
+                words = [pa.array([f"level {n}" for n in range(many)]) for many in levels]
+                columns = [w.take(pa.array(c)) for w, c in zip(words, columns, strict=True)]
+            writer.write_table(pa.table([pa.array(c, kind) for c in columns], schema=schema))
+
+
+def chain_columns(rng: Any, rows: int, levels: list[int]) -> list[Any]:
+    import numpy as np
+
+    columns: list[Any] = []
+    for n, many in enumerate(levels):
+        share = np.cumsum(0.8 ** np.arange(many))
+        column = np.searchsorted(share[:-1] / share[-1], rng.random(rows)).astype(np.int8)
+        if columns:
+            scaled = columns[-1].astype(np.int16) * many // levels[n - 1]
+            column = np.where(rng.random(rows) < 0.5, scaled.astype(np.int8), column)
+        columns.append(column)
+    return columns
+
+
+# --- what is timed: each returns the pair tables in order ----------------------------------------
+
+
+def privfield(path: Path, levels: list[int], strings: bool = False) -> Iterable[Any]:
+    from privfield.schema import Schema
+    from privfield.tables.counting import count_tables
+    from privfield.tables.table import open_table
+
+    given = [[f"level {n}" for n in range(many)] if strings else many for many in levels]
+    schema = Schema(dict(zip(NAMES, given, strict=False)))
+    pairs = list(combinations(range(len(levels)), 2))
+    return count_tables(open_table(path, schema).batches(), schema.shape, pairs)
+
+
+def privfield_without_bits(path: Path, levels: list[int]) -> Iterable[Any]:
+    from functools import partial
+    from unittest import mock
+
+    from privfield.tables import counting
+
+    plan = partial(counting.plan_counts, weighted=True)  # weighted rows cannot be packed
+    with mock.patch.object(counting, "plan_counts", plan):
+        return privfield(path, levels)
+
+
+def dense(pair: tuple[int, int], a: Any, b: Any, n: Any) -> Any:
+    import numpy as np
+
+    table = np.zeros((LEVELS[pair[0]], LEVELS[pair[1]]), np.int64)
+    table[np.asarray(a), np.asarray(b)] = np.asarray(n)
+    return table
+
+
+def duckdb_separate(path: Path, load_first: bool = False) -> Iterator[Any]:
+    import duckdb
+
+    db = duckdb.connect()
+    kind = "TABLE" if load_first else "VIEW"
+    db.execute(f"CREATE {kind} t AS SELECT * FROM read_parquet('{path}')")
+    for i, j in PAIRS:
+        rows = db.execute(f"SELECT c{i} a, c{j} b, count(*) n FROM t GROUP BY ALL").fetchnumpy()
+        yield dense((i, j), rows["a"], rows["b"], rows["n"])
+
+
+def duckdb_loaded(path: Path) -> Iterator[Any]:
+    return duckdb_separate(path, load_first=True)
+
+
+def duckdb_union(path: Path) -> Iterator[Any]:
+    import duckdb
+    import numpy as np
+
+    parts = (
+        f"SELECT {k} k, c{i} a, c{j} b, count(*) n FROM '{path}' GROUP BY ALL"
+        for k, (i, j) in enumerate(PAIRS)
+    )
+    rows = duckdb.connect().execute(" UNION ALL ".join(parts)).fetchnumpy()
+    for k, pair in enumerate(PAIRS):
+        of_pair = np.flatnonzero(rows["k"] == k)
+        yield dense(pair, *(rows[name][of_pair] for name in "abn"))
+
+
+def duckdb_grouping_sets(path: Path) -> Iterator[Any]:
+    import duckdb
+    import numpy as np
+
+    columns = ", ".join(NAMES[:30])
+    sets = ", ".join(f"(c{i}, c{j})" for i, j in PAIRS)
+    # GROUPING() has a bit for each column that a row leaves out, the first column's highest
+    query = (
+        f"SELECT {columns}, grouping({columns}) g, count(*) n FROM '{path}' "
+        f"GROUP BY GROUPING SETS ({sets})"
+    )
+    rows = duckdb.connect().execute(query).fetchnumpy()
+    for i, j in PAIRS:
+        left_out = (1 << 30) - 1 - (1 << (29 - i)) - (1 << (29 - j))
+        of_pair = np.flatnonzero(rows["g"] == left_out)
+        a, b = (np.ma.getdata(rows[f"c{n}"])[of_pair] for n in (i, j))
+        yield dense((i, j), a, b, rows["n"][of_pair])
+
+
+def duckdb_histograms(path: Path) -> Iterator[Any]:
+    import duckdb
+    import numpy as np
+
+    cells = ", ".join(f"histogram(c{i}::SMALLINT * {LEVELS[j]} + c{j})" for i, j in PAIRS)
+    row = duckdb.connect().execute(f"SELECT {cells} FROM '{path}'").fetchone()
+    assert row is not None
+    for (i, j), counts in zip(PAIRS, row, strict=True):
+        index = np.array(list(counts))
+        yield dense((i, j), index // LEVELS[j], index % LEVELS[j], list(counts.values()))
+
+
+def polars_streaming(path: Path) -> Iterator[Any]:
+    import polars as pl
+
+    frame = pl.scan_parquet(path)
+    queries = [frame.group_by(NAMES[i], NAMES[j]).agg(pl.len()) for i, j in PAIRS]
+    for pair, rows in zip(PAIRS, pl.collect_all(queries, engine="streaming"), strict=True):
+        yield dense(pair, *(rows[:, n].to_numpy() for n in range(3)))
+
+
+def polars_cells(path: Path) -> Iterator[Any]:
+    """The same with one small integer per pair to group by."""
+    import polars as pl
+
+    frame = pl.scan_parquet(path)
+    queries = [
+        frame.group_by(cell=pl.col(NAMES[i]).cast(pl.Int16) * LEVELS[j] + pl.col(NAMES[j])).agg(
+            pl.len()
+        )
+        for i, j in PAIRS
+    ]
+    results = pl.collect_all(queries, engine="streaming")
+    for (i, j), rows in zip(PAIRS, results, strict=True):
+        index = rows["cell"].to_numpy()
+        yield dense((i, j), index // LEVELS[j], index % LEVELS[j], rows["len"].to_numpy())
+
+
+def pandas_bincount(path: Path) -> Iterator[Any]:
+    import numpy as np
+    import pandas as pd
+
+    frame = pd.read_parquet(path)
+    columns = [frame[name].to_numpy() for name in NAMES[:30]]
+    for i, j in PAIRS:
+        cells = columns[i].astype(np.intp) * LEVELS[j] + columns[j]
+        yield np.bincount(cells, minlength=LEVELS[i] * LEVELS[j]).reshape(LEVELS[i], LEVELS[j])
+
+
+def numpy_product(path: Path) -> Iterator[Any]:
+    """Binary columns as a matrix product, in blocks that stay exact in float32."""
+    import numpy as np
+    import pyarrow.parquet as pq
+
+    both, rows = np.zeros((100, 100), np.int64), 0
+    for batch in pq.ParquetFile(path).iter_batches(batch_size=262_144):
+        block = np.stack([column.to_numpy() for column in batch.columns]).astype(np.float32)
+        both += (block @ block.T).astype(np.int64)
+        rows += batch.num_rows
+    ones = np.diag(both)
+    for i, j in combinations(range(100), 2):
+        n = both[i, j]
+        yield np.array([[rows - ones[i] - ones[j] + n, ones[j] - n], [ones[i] - n, n]])
+
+
+@dataclass(frozen=True)
+class Task:
+    label: str
+    kind: str  # which data
+    run: Callable[[Path], Iterable[Any]]
+
+
+TASKS = {
+    "privfield": Task("privfield", "int", lambda path: privfield(path, LEVELS)),
+    "duckdb-separate": Task("DuckDB, 435 queries", "int", duckdb_separate),
+    "duckdb-loaded": Task("DuckDB, loaded, 435 queries", "int", duckdb_loaded),
+    "duckdb-union": Task("DuckDB, UNION ALL", "int", duckdb_union),
+    "duckdb-sets": Task("DuckDB, GROUPING SETS", "int", duckdb_grouping_sets),
+    "duckdb-histograms": Task("DuckDB, 435 histogram()", "int", duckdb_histograms),
+    "polars": Task("Polars, streaming", "int", polars_streaming),
+    "polars-cells": Task("Polars, streaming, one key", "int", polars_cells),
+    "pandas": Task("pandas + numpy.bincount", "int", pandas_bincount),
+    "strings": Task("privfield, strings", "str", lambda path: privfield(path, LEVELS, True)),
+    "binary": Task("privfield, 100 binary columns", "bin", lambda path: privfield(path, BINARY)),
+    "binary-tables": Task(
+        "… without bit packing", "bin", lambda path: privfield_without_bits(path, BINARY)
+    ),
+    "binary-product": Task("… numpy matrix product", "bin", numpy_product),
+}
+
+# --- timing --------------------------------------------------------------------------------------
+
+
+def checksum(tables: Iterable[Any]) -> int:
+    import numpy as np
+
+    total = 0
+    for k, table in enumerate(tables):
+        total += (k + 1) * int(table.ravel() @ np.arange(1, table.size + 1))
+    return total % (2**61 - 1)
+
+
+@dataclass(frozen=True)
+class Run:
+    cpu: float
+    wall: float
+    peak_mb: float
+    checksum: str
+
+
+def run_child(arguments: list[str], limit: float, environment: dict[str, str]) -> Run | str:
+    """Run this file in a process of its own; a text says why there is no result."""
+    begin = time.perf_counter()
+    child = subprocess.Popen(
+        [sys.executable, __file__, *arguments], stdout=subprocess.PIPE, text=True, env=environment
+    )
+    # wait4 gives this child's own use; waiting in a loop leaves room for the time limit
+    while True:
+        pid, status, usage = os.wait4(child.pid, os.WNOHANG)
+        if pid:
+            break
+        if time.perf_counter() - begin > limit:
+            child.kill()
+            os.wait4(child.pid, 0)
+            return f"stopped after {limit:.0f} s"
+        time.sleep(0.01)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    assert child.stdout is not None
+    answer = child.stdout.read().strip()
+    if child.returncode:
+        return f"failed with status {child.returncode}"
+    wall = time.perf_counter() - begin
+    return Run(usage.ru_utime + usage.ru_stime, wall, usage.ru_maxrss / 1024, answer)
+
+
+def show(results: dict[str, Run | str]) -> None:
+    print("| | CPU-s | wall s | peak MB | CPU / privfield |")
+    print("|---|--:|--:|--:|--:|")
+    for name, result in results.items():
+        task = TASKS[name]
+        if isinstance(result, str):
+            print(f"| {task.label} | {result} | | | |")
+            continue
+        own = results["binary" if task.kind == "bin" else "privfield"]
+        ratio = f"{result.cpu / own.cpu:.1f}" if isinstance(own, Run) else ""
+        print(
+            f"| {task.label} | {result.cpu:.2f} | {result.wall:.2f} | {result.peak_mb:.0f} "
+            f"| {ratio} |"
+        )
+    for kinds in (("int", "str"), ("bin",)):
+        sums = {
+            r.checksum for n, r in results.items() if TASKS[n].kind in kinds and isinstance(r, Run)
+        }
+        if len(sums) > 1:
+            sys.exit(f"The {kinds[0]} tasks disagree: {results}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    here = Path(__file__).parent
+    parser.add_argument("--rows", type=int, default=10_000_000)
+    parser.add_argument("--data", type=Path, default=here / "data")
+    parser.add_argument("--repeat", type=int, default=2)
+    parser.add_argument("--limit", type=float, default=300.0, help="seconds for one run")
+    parser.add_argument("--only", nargs="*", choices=TASKS, default=list(TASKS))
+    parser.add_argument("--child", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.child == "data":
+        make_data(given.data, given.rows)
+    elif given.child:
+        task = TASKS[given.child]
+        print(checksum(task.run(data_file(given.data, task.kind, given.rows))))
+    else:
+        place = ["--rows", str(given.rows), "--data", str(given.data)]
+        subprocess.run([sys.executable, __file__, *place, "--child", "data"], check=True)
+        # Compiled code of our own, which no other interpreter on the machine overwrites.
+        environment = {**os.environ, "NUMBA_CACHE_DIR": str(given.data / "numba")}
+        run_child([*place, "--child", "strings"], given.limit, environment)  # compiles
+        names = list(dict.fromkeys(["privfield", "binary", *given.only]))
+        results: dict[str, Run | str] = {}
+        for name in sorted(names, key=list(TASKS).index):
+            for _ in range(given.repeat):
+                run = run_child([*place, "--child", name], given.limit, environment)
+                before = results.get(name)
+                if not isinstance(before, Run) or (isinstance(run, Run) and run.cpu < before.cpu):
+                    results[name] = run
+                if isinstance(run, str):
+                    break
+            print(f"{TASKS[name].label}: {results[name]}", file=sys.stderr)
+        show(results)
+
+
+if __name__ == "__main__":
+    main()
