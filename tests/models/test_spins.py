@@ -117,6 +117,11 @@ def test_networks_are_ising_models():
     assert model.graph().number_of_edges() == graph.number_of_edges()
     result = model.simulate(2000, np.random.default_rng(4))
     assert result.states.shape == (2000, 9)
+    for method in ("auto", "exact", "chains"):
+        sample = model.sample(4000, np.random.default_rng(6), method)
+        assert sample.shape == (4000, 9) and set(np.unique(sample)) == {-1, 1}
+        # nearly independent draws in [-1, 1]: six standard errors, false alarms below 1e-7
+        assert abs(sample.mean(0) - probability @ states).max() < 6 / np.sqrt(4000)
 
 
 def test_a_large_network_needs_no_dense_matrix():
@@ -125,6 +130,8 @@ def test_a_large_network_needs_no_dense_matrix():
     model = pf.NetworkIsing(ring + ring.T, beta=0.4)
     assert model.statistic(np.ones(n)) == 2 * n
     assert "50,000 nodes" in repr(model)
+    sample = model.sample(2, np.random.default_rng(1))
+    assert sample.shape == (2, n) and sample.dtype == np.int8
 
 
 W2 = [[0, 1], [1, 0]]

@@ -83,6 +83,8 @@ def _network(header: Header, arrays: Arrays) -> Model:
     from scipy.sparse import csr_array
 
     names = _names(header)
+    if any(arrays[name].dtype.kind != "i" for name in ("indices", "indptr")):
+        raise InputError("positions in a network must be whole numbers.")
     parts = (_floats(arrays["data"]), arrays["indices"], arrays["indptr"])
     matrix = csr_array(parts, shape=(len(names), len(names)))
     matrix.check_format(full_check=True)

@@ -98,6 +98,7 @@ def choose_noise(
     `noise` may be "laplace" or "gaussian" to insist. A pure budget admits Laplace only: Gaussian
     noise is not ε-DP for any ε.
     """
+    noise = noise.removeprefix("discrete-") if isinstance(noise, str) else noise
     if noise not in ("auto", "laplace", "gaussian"):
         raise InputError(f"noise must be 'auto', 'laplace' or 'gaussian'; got {noise!r}.")
     laplace_cost = PureDP(_pure_epsilon(budget))
