@@ -150,9 +150,9 @@ def _leaves(scopes: Sequence[Scope], given: int) -> tuple[list[int], list[int]]:
 class ContractionPlan:
     """A contraction whose structure is fixed. Safe to share between threads.
 
-    Values are computed in probability space with every message scaled to maximum 1. If some
-    non-zero entry of a table falls below 1e-140, or an adjoint overflows, terms could be lost: the
-    run is then repeated in log space, which is slower and holds for potentials of any size.
+    Values are computed in probability space with every message scaled to maximum 1. If any allowed
+    entry of a table, given or computed, falls below 1e-140, or an adjoint overflows, terms could be
+    lost: the run is then repeated in log space, which is slower and holds for any potentials.
     """
 
     def __init__(

@@ -16,6 +16,7 @@ Step = tuple[Callable[..., Any], tuple[Any, ...]]
 # Smallest non-zero value a stored table may hold. Products of two such values stay far above the
 # smallest normal double (2e-308), so by induction no term is lost and a stored 0 is a true 0.
 SMALLEST = 1e-140
+_LOG_SMALLEST = math.log(SMALLEST)
 _ONES = 4096  # longest axis that is summed by a product with ones
 
 
@@ -117,15 +118,19 @@ class Workspace:
                 return total
             np.take(top, self._segment, out=self._shift, mode="clip")
             np.subtract(theta, self._shift, out=theta)
+            lowest = theta.min()
+            if lowest == -math.inf:
+                lowest = theta.min(where=theta > -math.inf, initial=0.0)
+            if lowest < _LOG_SMALLEST:
+                return None
             np.exp(theta, out=self.values[: theta.size])
         for call, arguments in self._forward:
             call(*arguments)
-        if self.values.size:
-            smallest = self.values.min()
-            if smallest == 0.0:
-                smallest = self.values.min(where=self.values > 0.0, initial=1.0)
-            if not smallest >= SMALLEST:  # also when an all-zero message became NaN
-                return None
+        smallest = self.values.min(initial=1.0)
+        if smallest == 0.0:
+            smallest = self.values.min(where=self.values > 0.0, initial=1.0)
+        if not smallest >= SMALLEST:  # also when an all-zero message became NaN
+            return None
         return total + float(np.log(self.scales).sum())
 
     def backward(self) -> bool:

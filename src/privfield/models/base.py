@@ -106,7 +106,7 @@ class Model(ABC):
         return self.to_mrf().condition(evidence)
 
     def most_likely(self) -> dict[str, str]:
-        """The most probable state as levels by name; ties go to the earlier levels."""
+        """The most probable state as levels by name; among equals always the same one."""
         from privfield.inference.exact import most_likely_state
 
         self._exact.log_partition  # noqa: B018 - refuses models without a possible state
