@@ -6,8 +6,9 @@ A schema is public knowledge. Nothing in it may be learned from the records it d
 from __future__ import annotations
 
 import math
+import operator
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -30,7 +31,10 @@ class Bins:
 
     def __init__(self, edges: Iterable[float]) -> None:
         try:
-            numbers = tuple(float(edge) for edge in edges)
+            given = [] if isinstance(edges, str) else list(edges)
+            if any(isinstance(edge, str | bool) for edge in given):
+                raise TypeError
+            numbers = tuple(float(edge) for edge in given)
         except (TypeError, ValueError):
             raise InputError("Bins: edges must be numbers, such as Bins([0, 18, 40]).") from None
         if len(numbers) < 2:
@@ -157,6 +161,8 @@ class Schema:
         if unit is not None and unit.column in self.names:
             raise InputError(f"Schema: the person id {unit.column!r} cannot also be a variable.")
         object.__setattr__(self, "unit", unit)
+        if isinstance(forbidden, str | Mapping) or not isinstance(forbidden, Sequence):
+            raise InputError("Schema: forbidden must be a list of combinations.")
         object.__setattr__(self, "forbidden", tuple(self._rule(rule) for rule in forbidden))
 
     @property
@@ -271,7 +277,7 @@ class Schema:
 def level_text(level: object) -> str:
     """The name of a level: text as it is, whole numbers without a decimal point, true/false."""
     if isinstance(level, str):
-        return level
+        return _check_writable(level)
     if isinstance(level, bool):
         return "true" if level else "false"
     if isinstance(level, int):
@@ -291,10 +297,11 @@ def _variable(
     edges: tuple[float, ...] = ()
     if isinstance(given, Bins):
         kind, levels, edges = "bins", given.labels, given.edges
-    elif isinstance(given, int) and not isinstance(given, bool):
+    elif hasattr(given, "__index__") and not isinstance(given, bool) and not getattr(given, "shape", ()):
+        given = operator.index(given)
         _check_size(name, given)
         kind, levels = "number", tuple(str(code) for code in range(given))
-    elif isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping):
+    elif isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping | Set):
         kind, levels = "levels", tuple(level_text(level) for level in given)
     else:
         raise InputError(
@@ -330,6 +337,15 @@ def _check_rules(
 def _check_name(name: object, what: str) -> None:
     if not isinstance(name, str) or not name.strip():
         raise InputError(f"{what} must be non-empty text; got {name!r}.")
+    _check_writable(name)
+
+
+def _check_writable(text: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InputError(f"{text!r} cannot be written as UTF-8 text.") from None
+    return text
 
 
 def _check_size(name: str, size: int) -> None:

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from privfield.schema import Bins, Schema, Variable, level_text
 from privfield.tables import sources
+from privfield.tables.rules import VariableRule, reading_rule
 from privfield.tables.table import open_table
 
 MISSING = {"", "NA", "NaN", "null", "None", "N/A", "nan", "NULL"}
@@ -117,19 +118,20 @@ FLOATS = st.one_of(
     st.sampled_from([math.inf, -math.inf, math.nan, 5e-324, 17.999999999999996, 255.0, 2**31]),
     st.floats(),
 )
+ODD = [
+    *[" yes ", "\tno", "1.0", "2.50", "-0.0", "+1.0", "1e0", " 17 ", "1_0", "١", "1.5 "],
+    *["Infinity", "-inf", "NAN", "1e999", "9" * 400, "9" * 400 + ".0", "tRuE", " FALSE"],
+    *["N/A", " null ", "None", "0-18", "<0.1", ">=40", "junk", "'", "0x10", ".5", "1."],
+]
 TEXTS = st.one_of(
     st.sampled_from(NAMES),
-    st.sampled_from([" yes ", "\tno", "1.0", "2.50", "-0.0", "+1.0", "1e0", " 17 ", "1_0", "١"]),
-    st.sampled_from(["Infinity", "-inf", "NAN", "1e999", "9" * 400, "9" * 400 + ".0", "tRuE"]),
-    st.sampled_from(["N/A", " null ", "None", "0-18", "<0.1", ">=40", "junk", "'", "0x10", ".5"]),
     st.text(alphabet=st.characters(codec="utf-8", exclude_characters="\0"), max_size=4),
 )
-BYTES = st.one_of(TEXTS.map(str.encode), st.sampled_from([b"\xff\xfe", b"yes\xff", b"\xc3("]))
+BYTES = st.one_of(TEXTS.map(str.encode), st.binary(max_size=4))
 
 
 @st.composite
-def schemas(draw: st.DrawFn) -> Schema:
-    kind = draw(st.sampled_from(["levels", "number", "bins"]))
+def schemas(draw: st.DrawFn, kind: str) -> Schema:
     if kind == "levels":
         given = draw(st.lists(st.sampled_from(NAMES), min_size=1, max_size=8, unique=True))
     elif kind == "number":
@@ -142,6 +144,9 @@ def schemas(draw: st.DrawFn) -> Schema:
         if draw(st.booleans()):
             rules[rule] = {"x": draw(st.sampled_from(levels[:50]))}
     return Schema({"x": given}, **rules)
+
+
+every_kind = pytest.mark.parametrize("kind", ["levels", "number", "bins"])
 
 
 def probes(schema: Schema) -> list[float]:
@@ -207,9 +212,12 @@ def arrow_sources(column: Any, folder: Any) -> dict[str, Any]:
     }
 
 
-@settings(max_examples=40, deadline=None)
-@given(schemas(), st.lists(st.none() | TEXTS, max_size=20))
-def test_text(folder: Any, schema: Schema, values: list[str | None]) -> None:
+@every_kind
+@settings(max_examples=13, deadline=None)
+@given(st.data(), st.lists(st.none() | TEXTS, max_size=20))
+def test_text(folder: Any, kind: str, draws: st.DataObject, values: list[str | None]) -> None:
+    schema = draws.draw(schemas(kind))
+    values = [*values, *ODD, *schema["x"].levels[-9:]]
     expected = [oracle(schema["x"], value) for value in values]
     for name, data in arrow_sources(pa.array(values, pa.string()), folder).items():
         assert codes(data, schema) == expected, name
@@ -223,9 +231,14 @@ def test_text(folder: Any, schema: Schema, values: list[str | None]) -> None:
     assert codes(pd.DataFrame({"x": categories}), schema) == expected
 
 
-@settings(max_examples=40, deadline=None)
-@given(schemas(), st.lists(BYTES, max_size=20))
-def test_bytes_through_csv(folder: Any, schema: Schema, values: list[bytes]) -> None:
+@every_kind
+@settings(max_examples=13, deadline=None)
+@given(st.data(), st.lists(BYTES, max_size=20))
+def test_bytes_through_csv(
+    folder: Any, kind: str, draws: st.DataObject, values: list[bytes]
+) -> None:
+    schema = draws.draw(schemas(kind))
+    values = [*values, b"\xff\xfe", b"yes\xff", b"\xc3(", *map(str.encode, ODD)]
     expected = [oracle(schema["x"], value) for value in values]
     path = folder / "x.csv"
     path.write_bytes(csv_bytes(values))
@@ -235,9 +248,13 @@ def test_bytes_through_csv(folder: Any, schema: Schema, values: list[bytes]) -> 
     assert codes(folder / "bytes.parquet", schema) == expected
 
 
-@settings(max_examples=40, deadline=None)
-@given(schemas(), st.lists(st.none() | INTEGERS, max_size=20))
-def test_whole_numbers(folder: Any, schema: Schema, values: list[int | None]) -> None:
+@every_kind
+@settings(max_examples=13, deadline=None)
+@given(st.data(), st.lists(st.none() | INTEGERS, max_size=20))
+def test_whole_numbers(
+    folder: Any, kind: str, draws: st.DataObject, values: list[int | None]
+) -> None:
+    schema = draws.draw(schemas(kind))
     values = [*values, *whole_probes(schema)]
     expected = [oracle(schema["x"], value) for value in values]
     for name, data in arrow_sources(pa.array(values, pa.int64()), folder).items():
@@ -250,17 +267,23 @@ def test_whole_numbers(folder: Any, schema: Schema, values: list[int | None]) ->
         assert found == [oracle(schema["x"], value) for value in some]
 
 
-@settings(max_examples=30, deadline=None)
-@given(schemas(), st.lists(st.none() | st.integers(2**63 - 2, 2**64 - 1), max_size=9))
-def test_huge_whole_numbers(schema: Schema, values: list[int | None]) -> None:
+@every_kind
+@settings(max_examples=10, deadline=None)
+@given(st.data(), st.lists(st.none() | st.integers(2**63 - 2, 2**64 - 1), max_size=9))
+def test_huge_whole_numbers(kind: str, draws: st.DataObject, values: list[int | None]) -> None:
+    schema = draws.draw(schemas(kind))
     values = [*values, *whole_probes(schema, 0, 2**64 - 1)]
     found = codes(pa.table({"x": pa.array(values, pa.uint64())}), schema)
     assert found == [oracle(schema["x"], value) for value in values]
 
 
-@settings(max_examples=40, deadline=None)
-@given(schemas(), st.lists(st.none() | FLOATS, max_size=20))
-def test_decimal_numbers(folder: Any, schema: Schema, values: list[float | None]) -> None:
+@every_kind
+@settings(max_examples=13, deadline=None)
+@given(st.data(), st.lists(st.none() | FLOATS, max_size=20))
+def test_decimal_numbers(
+    folder: Any, kind: str, draws: st.DataObject, values: list[float | None]
+) -> None:
+    schema = draws.draw(schemas(kind))
     values = [*values, *probes(schema)]
     expected = [oracle(schema["x"], value) for value in values]
     for name, data in arrow_sources(pa.array(values, pa.float64()), folder).items():
@@ -268,45 +291,46 @@ def test_decimal_numbers(folder: Any, schema: Schema, values: list[float | None]
     assert codes(pd.DataFrame({"x": np.array(values, float)}), schema) == expected
 
 
-@settings(max_examples=30, deadline=None)
-@given(schemas(), st.lists(st.none() | st.booleans(), max_size=20))
-def test_truth(folder: Any, schema: Schema, values: list[bool | None]) -> None:
+@every_kind
+@settings(max_examples=10, deadline=None)
+@given(st.data(), st.lists(st.none() | st.booleans(), max_size=20))
+def test_truth(folder: Any, kind: str, draws: st.DataObject, values: list[bool | None]) -> None:
+    schema = draws.draw(schemas(kind))
     expected = [oracle(schema["x"], value) for value in values]
     for name, data in arrow_sources(pa.array(values, pa.bool_()), folder).items():
         assert codes(data, schema) == expected, name
     assert codes(pd.DataFrame({"x": pd.array(values, dtype="boolean")}), schema) == expected
 
 
-@settings(max_examples=40, deadline=None)
-@given(
-    schemas(),
-    st.one_of(
-        st.tuples(st.just(np.int64), st.lists(INTEGERS, max_size=20)),
-        st.tuples(st.just(np.float64), st.lists(FLOATS, max_size=20)),
-        st.tuples(st.just(np.bool_), st.lists(st.booleans(), max_size=20)),
-    ),
-)
-def test_arrays_hold_codes(schema: Schema, dtype_and_values: Any) -> None:
-    dtype, values = dtype_and_values
-    if dtype is np.float64:
-        values = [*values, *probes(schema)]
-    if dtype is np.int64:
-        values = [*values, *whole_probes(schema)]
-    array = np.array(values, dtype).reshape(-1, 1)
+@every_kind
+@settings(max_examples=13, deadline=None)
+@given(st.data(), st.lists(INTEGERS, max_size=20), st.lists(FLOATS, max_size=20))
+def test_arrays_hold_codes(
+    kind: str, draws: st.DataObject, whole: list[int], decimal: list[float]
+) -> None:
+    schema = draws.draw(schemas(kind))
     variable = schema["x"]
     missing = variable.levels.index(variable.missing)
-    expected = [missing if v != v else oracle_position(variable, v) for v in values]
-    assert codes(array, schema) == expected
-    assert codes(np.asfortranarray(array), schema) == expected
-    assert codes(array.astype(array.dtype.newbyteorder()), schema) == expected
-    if dtype is np.float64:
-        assert codes(array.astype(np.longdouble), schema) == expected
+    numbers = [*decimal, *probes(schema)]
+    for dtype, values in (
+        (np.int64, [*whole, *whole_probes(schema)]),
+        (np.float64, numbers),
+        (np.longdouble, numbers),
+        (np.bool_, [True, False]),
+    ):
+        array = np.array(values, dtype).reshape(-1, 1)
+        expected = [missing if v != v else oracle_position(variable, v) for v in values]
+        assert codes(array, schema) == expected
+        assert codes(np.asfortranarray(array), schema) == expected
+        assert codes(array.astype(array.dtype.newbyteorder()), schema) == expected
 
 
-@settings(max_examples=40, deadline=None)
-@given(schemas(), st.lists(st.none() | TEXTS | INTEGERS | FLOATS | st.booleans(), max_size=20))
-def test_mixed_objects_in_pandas(schema: Schema, values: list[Any]) -> None:
+@every_kind
+@settings(max_examples=13, deadline=None)
+@given(st.data(), st.lists(st.none() | TEXTS | INTEGERS | FLOATS | st.booleans(), max_size=20))
+def test_mixed_objects_in_pandas(kind: str, draws: st.DataObject, values: list[Any]) -> None:
     """What a column of Python objects holds counts the same whether or not Arrow can convert it."""
+    schema = draws.draw(schemas(kind))
     if any(isinstance(value, float) and math.isinf(value) for value in values):
         values = [v for v in values if v != "inf"]  # text and number would be told apart
     objects = [*values, 10**30, "junk", object(), pd.NA, pd.NaT, np.int64(1), "\ud800"]
@@ -369,7 +393,20 @@ def test_an_index_at_a_null_may_be_anything() -> None:
 def test_memory_that_is_not_aligned() -> None:
     raw = b"\0" + np.arange(4, dtype=np.int64).tobytes()
     column = pa.Array.from_buffers(pa.int64(), 4, [None, pa.py_buffer(raw).slice(1)])
-    assert codes(pa.table({"x": column}), Schema({"x": 4})) == [0, 1, 2, 3]
+    for data in (pa.table({"x": column}), pa.table({"x": column}).to_reader()):
+        assert codes(data, Schema({"x": 4})) == [0, 1, 2, 3]
+
+
+def test_a_level_where_doubles_are_sparse() -> None:
+    schema = Schema({"x": ["other", "1e+16"]})
+    near = [1e16, math.nextafter(1e16, 0), math.nextafter(1e16, math.inf)]
+    assert codes(pa.table({"x": near}), schema) == [1, 0, 0]
+
+
+def test_numbers_too_large_to_be_a_level() -> None:
+    schema = Schema({"x": ["other", "inf"]})
+    assert codes(pa.table({"x": ["9" * 400 + ".0", "inf"]}), schema) == [0, 1]
+    assert codes(pa.table({"x": [math.inf]}), schema) == [0]
 
 
 def test_more_texts_than_are_remembered() -> None:
@@ -377,6 +414,9 @@ def test_more_texts_than_are_remembered() -> None:
     schema = Schema({"x": Bins([0, 100, 1000, 8000])})
     found = codes(pa.table({"x": values}), schema)
     assert found == [oracle(schema["x"], value) for value in values]
+    rule = VariableRule(schema["x"], reading_rule(schema["x"]))
+    assert [rule.text(value.encode()) for value in values] == found
+    assert len(rule._remembered) <= 2**16
 
 
 def test_columns_are_found_by_name() -> None:

@@ -74,6 +74,13 @@ def test_ragged_rows_are_counted_across_blocks_and_threads(
     assert found[20_000:] == [(0, 4)] * 40_000
 
 
+def test_quoted_line_ends_across_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(csv_source, "_BLOCK_BYTES", 2**10)
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"a,note,b\n" + b'yes,"one\ntwo,3\r\n""x"" 4",1\n' * 5_000)
+    assert rows(path) == [(2, 1)] * 5_000
+
+
 def test_one_column_counts_empty_lines(tmp_path: Path) -> None:
     schema = Schema({"a": ["no", "yes", "none"]}, missing={"a": "none"})
     path = tmp_path / "t.csv"

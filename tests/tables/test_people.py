@@ -63,16 +63,18 @@ def read(data: Any, limit: int | None) -> list[tuple[int, int]]:
     return found
 
 
-@st.composite
-def tables(draw: st.DrawFn) -> tuple[Any, list[Row]]:
-    kind, people = IDS[draw(st.sampled_from(sorted(IDS)))]
-    blank = {pa.string(): "", pa.binary(): b"", pa.float64(): float("nan")}.get(kind)
-    ids = draw(st.lists(st.sampled_from([*people, None, blank]), max_size=40))
-    return kind, [(person, place) for place, person in enumerate(ids)]
+every_kind = pytest.mark.parametrize("kind", sorted(IDS))
 
 
-def arrow(kind: Any, rows: list[Row]) -> Any:
-    ids = pa.array([person for person, _ in rows], kind, from_pandas=False)
+def draw_rows(draws: st.DataObject, kind: str) -> list[Row]:
+    blank = {"text": "", "bytes": b"", "decimal": float("nan")}.get(kind)
+    ids = draws.draw(st.lists(st.sampled_from([*IDS[kind][1], None, blank]), max_size=40))
+    ids += [blank, IDS[kind][1][0], None, blank]
+    return [(person, place) for place, person in enumerate(ids)]
+
+
+def arrow(kind: str, rows: list[Row]) -> Any:
+    ids = pa.array([person for person, _ in rows], IDS[kind][0], from_pandas=False)
     return pa.table({"x": pa.array([value for _, value in rows], pa.int64()), "id": ids})
 
 
@@ -81,10 +83,11 @@ def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sources, "BATCH_ROWS", 7)
 
 
-@settings(max_examples=30, deadline=None)
-@given(tables(), st.sampled_from([1, 2, 5, None]))
-def test_which_rows_count_and_how_much(given_table: Any, limit: int | None) -> None:
-    kind, rows = given_table
+@every_kind
+@settings(max_examples=10, deadline=None)
+@given(st.data(), st.sampled_from([1, 2, 5, None]))
+def test_which_rows_count_and_how_much(kind: str, draws: st.DataObject, limit: int | None) -> None:
+    rows = draw_rows(draws, kind)
     table = arrow(kind, rows)
     expected = oracle(rows, limit)
     assert read(table, limit) == expected
@@ -94,11 +97,14 @@ def test_which_rows_count_and_how_much(given_table: Any, limit: int | None) -> N
     assert read(CONNECTION.from_arrow(table), limit) == expected
 
 
-@settings(max_examples=60, deadline=None)
-@given(tables(), st.sampled_from([1, 3, None]))
-def test_a_person_changes_only_its_own_rows(given_table: Any, limit: int | None) -> None:
+@every_kind
+@settings(max_examples=15, deadline=None)
+@given(st.data(), st.sampled_from([1, 3, None]))
+def test_a_person_changes_only_its_own_rows(
+    kind: str, draws: st.DataObject, limit: int | None
+) -> None:
     """The neighbour without one person: nobody else's rows or weights change."""
-    kind, rows = given_table
+    rows = draw_rows(draws, kind)
     owner = {value: person for person, value in rows}
     weights = Counter[Any]()
     for value, weight in read(arrow(kind, rows), limit):

@@ -67,7 +67,7 @@ def test_what_cannot_be_signs() -> None:
         read_signs(np.zeros(3))
     with pytest.raises(InputError, match="its dtype is <U1"):
         read_signs(np.array([["a"]]))
-    with pytest.raises(InputError, match=r"shape \(1, 3\), but the schema has 2 variables"):
+    with pytest.raises(InputError, match=r"shape \(n, 3\), but the schema has 2 variables"):
         read_signs(np.zeros((1, 3)), SCHEMA)
     with pytest.raises(InputError, match="schema must be a"):
         read_signs(np.zeros((1, 3)), ["a"])  # type: ignore[arg-type]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,8 @@ from privfield.privacy.noise import NoiseLaw, add_noise, check_seed, choose_nois
 from privfield.privacy.release import release
 from privfield.progress import Progress, ProgressCallback
 from privfield.schema import Schema
-from privfield.schema_toml import schema_to_toml
+
+_NEWS_ROWS = 1_000_000
 
 
 def measure(
@@ -49,51 +51,65 @@ def measure(
     neighbours = Adjacency.parse(adjacency)
     if insecure_seed is not None:
         check_seed(insecure_seed)
-    from privfield.tables.table import open_table
+    if progress is not None and not callable(progress):
+        raise InputError(f"progress must be a function; got {type(progress).__name__}.")
+    from privfield.tables.table import open_table, unit_weight, weight_grid
 
-    table = open_table(data, schema)
     positions = [schema.clique(clique) for clique in names]
     _check_cells(schema, names)
-    sensitivity = marginal_sensitivity(neighbours, len(names), table.unit_weight)
+    sensitivity = marginal_sensitivity(neighbours, len(names), unit_weight(schema))
     law, cost = _law(spend, sensitivity, noise)
-    grid = 1 / table.weight_grid
+    grid = weight_grid(schema)
     rows_are_public = neighbours is Adjacency.REPLACE_ONE and schema.unit is None
 
-    def run() -> bytes:
-        from privfield.tables.counting import count_tables
+    def prepare() -> Callable[[], bytes]:
+        table = open_table(data, schema)
 
-        batches = _report(table.batches(), progress, rows_are_public)
-        counts = count_tables(batches, schema.shape, positions)
-        total = int(counts[0].sum()) if rows_are_public else None
-        _tell(progress, Progress("adding noise"))
-        noisy = _add_noise(counts, law, insecure_seed)
-        tables = tuple(t if table.weight_grid == 1 else t * grid for t in noisy)
-        scales = (law.scale * grid,) * len(tables)
-        stamp = _stamp(spend, insecure_seed)
-        result = Measurements(
-            schema, names, tables, law.name, scales, total, cost, neighbours, grid, stamp
-        )
-        return result.to_bytes()
+        def run() -> bytes:
+            from privfield.tables.counting import count_tables
 
+            batches = _report(table.batches(), progress, rows_are_public)
+            counts = count_tables(batches, schema.shape, positions)
+            total = int(counts[0].sum()) if rows_are_public else None
+            _tell(progress, Progress("adding noise"))
+            noisy = _add_noise(counts, law, insecure_seed)
+            result = Measurements(
+                schema,
+                names,
+                tuple(table if grid == 1 else table / grid for table in noisy),
+                law.name,
+                (law.scale / grid,) * len(names),
+                total,
+                cost,
+                neighbours,
+                1 / grid,
+                _stamp(spend, insecure_seed),
+            )
+            return result.to_bytes()
+
+        return run
+
+    unit = "row" if schema.unit is None else f"person ({schema.unit.column})"
     request = {
         "what": "marginals",
-        "schema": schema_to_toml(schema),
+        "schema": asdict(schema),
         "cliques": names,
         "noise": [law.name, law.scale],
         "adjacency": str(neighbours),
         "insecure": insecure_seed is not None,
     }
-    what = f"{len(names)} contingency tables with {law.name} noise"
-    data_out = release(
-        run,
-        what=what,
+    released = release(
+        prepare,
+        what=f"{len(names)} contingency tables with {law.name} noise",
         cost=cost,
+        budget=spend,
         adjacency=neighbours,
+        unit=unit,
         request=request,
         ledger=ledger,
         job=job,
     )
-    return Measurements.from_bytes(data_out)
+    return Measurements.from_bytes(released)
 
 
 def _check_cliques(schema: Schema, cliques: Sequence[Sequence[str]]) -> tuple[tuple[str, ...], ...]:
@@ -153,13 +169,21 @@ def _stamp(budget: Budget | NonPrivate, insecure_seed: int | None) -> str | None
 
 
 def _report(batches: Iterator[Any], progress: ProgressCallback | None, public: bool) -> Any:
+    """Pass batches on; where the number of rows is public, tell each time a million is full.
+
+    Batches end where records are long or odd, so news may not follow them; elsewhere even the
+    number of messages would tell how many rows there are.
+    """
     _tell(progress, Progress("counting"))
-    rows = 0
+    rows = told = 0
     for batch in batches:
         yield batch
         rows += batch.rows
-        if public:  # elsewhere even the number of messages would tell how many rows there are
-            _tell(progress, Progress("counting", rows))
+        while public and told + _NEWS_ROWS <= rows:
+            told += _NEWS_ROWS
+            _tell(progress, Progress("counting", told))
+    if public:
+        _tell(progress, Progress("counting", rows))
 
 
 def _tell(progress: ProgressCallback | None, news: Progress) -> None:

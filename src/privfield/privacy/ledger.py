@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 from typing import Literal
+from urllib.parse import quote
 
 from privfield._version import __version__
 from privfield.errors import BudgetRefused, InputError
@@ -30,7 +31,13 @@ from privfield.privacy.budgets import (
     PureDP,
     budget_from_json,
 )
-from privfield.privacy.conversions import epsilon_for, order_for, rho_for
+from privfield.privacy.composition import (
+    DeltaSplit,
+    Spending,
+    possible_splits,
+    routes,
+    spent_epsilon,
+)
 from privfield.privacy.rounding import Number, exact, float_above
 
 _APPLICATION = 0x50464C44  # "PFLD" in the SQLite header: how a ledger is recognised
@@ -39,8 +46,8 @@ _TABLES = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE charges (
     number INTEGER PRIMARY KEY AUTOINCREMENT, job TEXT NOT NULL UNIQUE, what TEXT NOT NULL,
-    cost TEXT NOT NULL, adjacency TEXT NOT NULL, request TEXT NOT NULL, version TEXT NOT NULL,
-    time TEXT NOT NULL);
+    cost TEXT NOT NULL, claim TEXT NOT NULL, adjacency TEXT NOT NULL, unit TEXT NOT NULL,
+    request TEXT NOT NULL, version TEXT NOT NULL, time TEXT NOT NULL);
 CREATE TABLE results (job TEXT PRIMARY KEY REFERENCES charges(job), data BLOB NOT NULL);
 """
 
@@ -53,6 +60,7 @@ class Charge:
     what: str
     cost: Budget
     adjacency: Adjacency
+    unit: str
     version: str
     time: str
 
@@ -62,10 +70,12 @@ class Ledger:
 
     ``Ledger("a.ledger", total=ApproxDP(3, 1e-6))`` makes it; ``Ledger("a.ledger")`` opens it.
 
-    With an (ε, δ) total, δ serves two purposes: turning ρ into (ε, δ), and releases that have a δ
-    of their own (stable structure). How much is kept for the latter must be settled before anything
-    is released: `stable_delta`, or else the first charge decides (half; all that it needs when it
-    has a larger δ itself; nothing when the first charge only fits that way).
+    A ledger has one adjacency and one privacy unit (the first charge's) and refuses others.
+
+    With an (ε, δ) total, what δ is for is settled before anything is released: if the first release
+    has no δ of its own, costs add up in ρ and δ converts the sum; if it has one (a stable
+    structure), (ε, δ) pairs add up. To have both in one ledger, say with `stable_delta` how much
+    of δ is for releases that have a δ of their own.
     """
 
     def __init__(
@@ -76,7 +86,9 @@ class Ledger:
         *,
         stable_delta: Number | None = None,
     ) -> None:
-        self.path = Path(path)
+        if not isinstance(path, str | os.PathLike):
+            raise InputError(f"path must be a file name; got {type(path).__name__}.")
+        self.path = Path(path).absolute()  # a later change of folder must not make a new ledger
         wanted = None if adjacency is None else Adjacency.parse(adjacency)
         stable = None if stable_delta is None else exact(stable_delta, "stable_delta")
         if total is not None and not isinstance(total, PureDP | ZCDP | ApproxDP):
@@ -84,9 +96,7 @@ class Ledger:
                 f"total must be pf.PureDP, pf.ZCDP or pf.ApproxDP; got {type(total).__name__}."
             )
         if not self.path.exists() and total is None:
-            raise InputError(
-                f"path: there is no ledger {str(path)!r}; to make one, give its total."
-            )
+            raise InputError(f"path: there is no ledger {str(path)!r}; to make one, give a total.")
         if stable is not None and not (
             isinstance(total, ApproxDP) and 0 <= stable <= total.exact_delta
         ):
@@ -96,27 +106,36 @@ class Ledger:
             )
         if not self.path.parent.is_dir():
             raise InputError(f"path: the folder {str(self.path.parent)!r} does not exist.")
-        with self._transaction("read" if total is None else "write") as db:
+        with self._transaction("read" if total is None else "create") as db:
             if not _is_ledger(db, self.path):
                 if total is None:
                     raise InputError(f"{str(path)!r} is an empty file; to start, give a total.")
                 _create(db, total, wanted or Adjacency.REPLACE_ONE, stable)
-            meta = dict(db.execute("SELECT name, value FROM meta"))
-        self.total = budget_from_json(json.loads(meta["total"]))
-        self.adjacency = Adjacency(meta["adjacency"])
+            state = _read_state(db)
+        self.total, self.adjacency = state.total, state.adjacency
         if total is not None and total != self.total:
             raise InputError(f"{str(path)!r} has the total {self.total}, not {total}.")
         if wanted is not None and wanted is not self.adjacency:
             raise InputError(f"{str(path)!r} is for {self.adjacency} adjacency, not {wanted}.")
-        if stable is not None and meta.get("stable_delta") != str(stable):
+        if stable is not None and state.stable_delta != stable:
             raise InputError(f"{str(path)!r} was made with another stable_delta.")
 
     def charge(
-        self, what: str, cost: Budget, adjacency: str, *, job: str | None = None, request: str = ""
+        self,
+        what: str,
+        cost: Budget,
+        adjacency: str,
+        *,
+        unit: str = "row",
+        claim: Budget | None = None,
+        job: str | None = None,
+        request: str = "",
     ) -> str:
-        """Write a charge down, durably, and return its job id; an `BudgetRefused` changes nothing.
+        """Write a charge down, durably, and return its job id; a refusal changes nothing.
 
-        A job that is there already is not charged again; its `request` must be the same.
+        `unit` is whose data the cost protects. `claim` is the budget that the release was made to
+        keep, where it says more than `cost` (Gaussian noise for an (ε, δ) budget costs ρ). A job
+        that is there already is not charged again; everything about it must be the same.
         """
         if isinstance(cost, NonPrivate) or not isinstance(cost, Budget):
             raise InputError("a ledger records private releases; this one has no privacy cost.")
@@ -125,34 +144,46 @@ class Ledger:
                 f"adjacency: this ledger is for {self.adjacency} releases; got {str(adjacency)!r}. "
                 "One data set needs one notion of neighbours."
             )
-        if job is not None and (not isinstance(job, str) or not job):
+        _check_text(job=job or "x", what=what, unit=unit, request=request or "x")
+        if job is not None and not job:
             raise InputError("job must be non-empty text.")
         name = job or uuid.uuid4().hex
+        also = claim.to_json() if isinstance(claim, ApproxDP) else None
+        row = (what, json.dumps(cost.to_json()), json.dumps(also), unit, request)
         with self._transaction("write") as db:
-            known = db.execute("SELECT request FROM charges WHERE job = ?", (name,)).fetchone()
+            known = db.execute(
+                "SELECT what, cost, claim, unit, request FROM charges WHERE job = ?", (name,)
+            ).fetchone()
             if known is not None:
-                if known[0] != request:
+                if known != row:
                     raise InputError(
                         f"job {name!r} in this ledger was another request. Use a new job id for "
                         "a new release."
                     )
                 return name
-            stable = self._admit(db, cost)
-            db.execute("INSERT OR REPLACE INTO meta VALUES ('stable_delta', ?)", (str(stable),))
+            state = _read_state(db)
+            if state.unit not in (None, unit):
+                raise InputError(
+                    f"schema: this ledger protects one {state.unit}; this release protects one "
+                    f"{unit}. Their costs do not add up: use another ledger."
+                )
+            split = self._admit(state, cost, claim)
+            _settle(db, unit, split)
             db.execute(
-                "INSERT INTO charges (job, what, cost, adjacency, request, version, time) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?)",
+                "INSERT INTO charges (job, what, cost, claim, adjacency, unit, request, version, "
+                "time) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
-                    name,
-                    what,
-                    json.dumps(cost.to_json()),
-                    str(self.adjacency),
-                    request,
-                    __version__,
+                    *(name, *row[:3], str(self.adjacency), unit, request, __version__),
                     datetime.now(UTC).isoformat(timespec="seconds"),
                 ),
             )
         return name
+
+    def knows(self, job: str) -> bool:
+        """Whether that job has been charged."""
+        with self._transaction("read") as db:
+            found = db.execute("SELECT 1 FROM charges WHERE job = ?", (job,)).fetchone()
+        return found is not None
 
     def result(self, job: str) -> bytes | None:
         """What that job released, if it got so far."""
@@ -176,108 +207,92 @@ class Ledger:
     def charges(self) -> list[Charge]:
         """All charges, oldest first."""
         with self._transaction("read") as db:
-            rows = db.execute(
-                "SELECT job, what, cost, adjacency, version, time FROM charges ORDER BY number"
-            ).fetchall()
-        return [
-            Charge(job, what, budget_from_json(json.loads(cost)), Adjacency(adj), version, time)
-            for job, what, cost, adj, version, time in rows
-        ]
+            return _read_state(db).charges
+
+    @property
+    def unit(self) -> str | None:
+        """Whose data is protected: "row", or "person" with the id column; None before a charge."""
+        with self._transaction("read") as db:
+            return _read_state(db).unit
 
     @property
     def spent(self) -> Cost:
-        """What all charges cost together."""
-        with self._transaction("read") as db:
-            return _sum(_costs(db))
+        """What all charges cost together.
+
+        Its own conversions suit releases fixed in advance; `spent_epsilon` holds for releases
+        that were chosen one after the other.
+        """
+        total = Cost(0, 0, 0)
+        for charge in self.charges():
+            total = total + charge.cost.as_cost()
+        return total
 
     @property
     def remaining(self) -> Budget | None:
-        """What one more release may cost: ε for a pure total, otherwise ρ; None if nothing.
+        """What one more release may cost; None if nothing.
 
-        Where no ρ is left but pure releases still fit, it is their ε.
+        An ε for a pure total, a ρ where costs add up in ρ, an (ε, δ) where pairs add up.
         """
         with self._transaction("read") as db:
-            return next(iter(self._remaining(_costs(db), _stable_delta(db))), None)
+            state = _read_state(db)
+        split = state.split or possible_splits(self.total, Cost(0, 0, 0), state.stable_delta)[0]
+        found = routes(self.total, split, state.spendings)
+        return next((route.left for route in found if route.left is not None), None)
 
     @property
     def spent_epsilon(self) -> float:
         """The ε spent so far at the total's δ, rounded up; inf if there is none."""
         with self._transaction("read") as db:
-            costs, stable = _costs(db), _stable_delta(db)
-        basic = _sum(costs).exact_epsilon
-        found = [] if basic is None else [basic]
-        if isinstance(self.total, ApproxDP):
-            split = _Split(self.total, stable)
-            if split.conversion > 0:
-                found.append(epsilon_for(split.rho(costs), split.conversion, split.order))
-        return float_above(min(found)) if found else float("inf")
+            state = _read_state(db)
+        split = state.split or possible_splits(self.total, Cost(0, 0, 0), state.stable_delta)[0]
+        found = spent_epsilon(self.total, split, state.spendings)
+        return float("inf") if found is None else float_above(found)
 
     def __repr__(self) -> str:
-        return f"Ledger({str(self.path)!r}, total={self.total}, adjacency='{self.adjacency}')"
+        return f"Ledger({self.path.name!r}, total={self.total}, adjacency='{self.adjacency}')"
 
     def __str__(self) -> str:
-        lines = [f"{self!r}", f"spent {self.spent}, remaining {self.remaining}"]
+        lines = [f"{self!r}", f"spent {self.spent}, remaining {self.remaining or 'nothing'}"]
         lines += [f"  {c.time}  {c.cost}  {c.what}  job={c.job}" for c in self.charges()]
         return "\n".join(lines)
 
-    # -- admission ---------------------------------------------------------------------------------
-
-    def _admit(self, db: sqlite3.Connection, cost: Budget) -> Fraction:
-        """The δ kept for stable releases if the charge fits; otherwise `BudgetRefused`."""
-        costs, stable = _costs(db), _stable_delta(db)
-        for option in self._reserves(cost.as_cost(), stable):
-            if self._fits([*costs, cost.as_cost()], option):
-                return option
-        raise BudgetRefused(_refusal(self.total, cost, self._remaining(costs, stable)))
-
-    def _reserves(self, first: Cost, stable: Fraction | None) -> list[Fraction]:
-        """The splits of δ that may still be chosen; one, once anything has been charged."""
-        if stable is not None or not isinstance(self.total, ApproxDP):
-            return [stable or Fraction(0)]
-        delta = self.total.exact_delta
-        return [min(max(delta / 2, first.exact_delta), delta), Fraction(0)]
-
-    def _fits(self, costs: list[Cost], stable: Fraction) -> bool:
-        total, cost = self.total, _sum(costs)
-        if isinstance(total, ZCDP):
-            return cost.exact_delta == 0 and cost.exact_rho <= total.exact_rho
-        assert isinstance(total, PureDP | ApproxDP)
-        if cost.exact_delta > stable:
-            return False
-        if cost.exact_epsilon is not None and cost.exact_epsilon <= total.exact_epsilon:
-            return True
-        if isinstance(total, PureDP):
-            return False
-        split = _Split(total, stable)
-        return split.rho(costs) <= split.limit
-
-    def _remaining(self, costs: list[Cost], stable: Fraction | None) -> list[Budget]:
-        """What one more release may cost: in ρ, in ε, or both, as far as there is any."""
-        total, spent = self.total, _sum(costs)
-        rho = epsilon = Fraction(0)
-        if isinstance(total, ZCDP):
-            rho = total.exact_rho - spent.exact_rho
-        elif isinstance(total, ApproxDP):
-            split = _Split(total, stable)
-            rho = split.limit - split.rho(costs)
-        if isinstance(total, PureDP | ApproxDP) and spent.exact_epsilon is not None:
-            epsilon = total.exact_epsilon - spent.exact_epsilon
-        left: list[Budget] = [ZCDP(rho)] if rho > 0 else []
-        return [*left, PureDP(epsilon)] if epsilon > 0 else left
-
-    # -- the file ----------------------------------------------------------------------------------
+    def _admit(self, state: _State, cost: Budget, claim: Budget | None) -> DeltaSplit:
+        """The split of δ under which the charge fits; otherwise `BudgetRefused`."""
+        new = Spending(cost.as_cost(), claim if isinstance(claim, ApproxDP) else None)
+        if state.split is not None:
+            options = [state.split]
+        else:
+            options = possible_splits(self.total, new.cost, state.stable_delta)
+        for split in options:
+            if any(not r.missing for r in routes(self.total, split, [*state.spendings, new])):
+                return split
+        before = routes(self.total, options[0], state.spendings)
+        after = routes(self.total, options[0], [*state.spendings, new])
+        left = " or ".join(str(route.left) for route in before if route.left is not None)
+        missing = ", or ".join(" and ".join(route.missing) for route in after)
+        hint = ""
+        if isinstance(self.total, ApproxDP) and ("delta" in missing or "(ε, δ)" in missing):
+            hint = " What δ is for is settled by the first release, or by stable_delta."
+        raise BudgetRefused(
+            f"budget refused. Total: {self.total}. Requested: {cost}. "
+            f"Remaining: {left or 'nothing'}. Missing: {missing}.{hint}"
+        )
 
     @contextmanager
-    def _transaction(self, purpose: Literal["read", "write"]) -> Iterator[sqlite3.Connection]:
+    def _transaction(
+        self, purpose: Literal["read", "write", "create"]
+    ) -> Iterator[sqlite3.Connection]:
         """One consistent view; "write" holds the lock and commits durably, or changes nothing."""
         name = str(self.path)
+        mode = "rwc" if purpose == "create" else "rw"  # a ledger that vanished is not made anew
         try:
-            db = sqlite3.connect(self.path, timeout=60, isolation_level=None)
+            uri = f"file:{quote(name)}?mode={mode}"
+            db = sqlite3.connect(uri, uri=True, timeout=60, isolation_level=None)
         except sqlite3.Error:
             raise InputError(f"path: cannot open {name!r} as a ledger.") from None
         try:
             db.execute("PRAGMA synchronous = EXTRA")  # the journal's folder entry too
-            db.execute("BEGIN IMMEDIATE" if purpose == "write" else "BEGIN")
+            db.execute("BEGIN" if purpose == "read" else "BEGIN IMMEDIATE")
             try:
                 yield db
                 db.execute("COMMIT")
@@ -285,15 +300,75 @@ class Ledger:
                 if db.in_transaction:
                     db.execute("ROLLBACK")
                 raise
-        except sqlite3.DatabaseError as error:
-            reason = "it is in use, read-only or full" if _is_busy(error) else "it is not a ledger"
+        except sqlite3.Error as error:
+            busy = isinstance(error, sqlite3.OperationalError) and "no such" not in str(error)
+            reason = "it is in use, read-only or full" if busy else "it is not a ledger, or damaged"
             raise InputError(f"path: cannot use {name!r} as a ledger: {reason}.") from None
         finally:
             db.close()
 
 
-def _is_busy(error: sqlite3.DatabaseError) -> bool:
-    return isinstance(error, sqlite3.OperationalError)
+@dataclass(frozen=True)
+class _State:
+    """Everything a ledger file says, checked."""
+
+    total: Budget
+    adjacency: Adjacency
+    unit: str | None
+    stable_delta: Fraction | None  # the user's choice
+    split: DeltaSplit | None  # settled by the first charge
+    charges: list[Charge]
+    spendings: list[Spending]
+
+
+def _read_state(db: sqlite3.Connection) -> _State:
+    """All of it; anything that is not as it was written is an `InputError`."""
+    try:
+        meta = dict(db.execute("SELECT name, value FROM meta").fetchall())
+        rows = db.execute(
+            "SELECT job, what, cost, claim, adjacency, unit, version, time FROM charges "
+            "ORDER BY number"
+        ).fetchall()
+        charges, spendings = [], []
+        for job, what, cost, claim, adjacency, unit, version, time in rows:
+            budget = budget_from_json(json.loads(cost))
+            also = json.loads(claim)
+            charges.append(Charge(job, what, budget, Adjacency(adjacency), unit, version, time))
+            pair = None if also is None else budget_from_json(also)
+            spendings.append(
+                Spending(budget.as_cost(), pair if isinstance(pair, ApproxDP) else None)
+            )
+        parts = [Fraction(meta[key]) for key in ("adding", "stable") if key in meta]
+        total = budget_from_json(json.loads(meta["total"]))
+        if not isinstance(total, PureDP | ZCDP | ApproxDP) or (len(parts) == 2) != bool(rows):
+            raise ValueError
+        return _State(
+            total,
+            Adjacency(meta["adjacency"]),
+            meta["unit"] if rows else None,
+            Fraction(meta["stable_delta"]) if "stable_delta" in meta else None,
+            DeltaSplit(parts[0], parts[1]) if parts else None,
+            charges,
+            spendings,
+        )
+    except (ValueError, TypeError, KeyError, ZeroDivisionError):  # InputError is a ValueError
+        raise InputError("path: this ledger is damaged: what it says does not fit.") from None
+
+
+def _settle(db: sqlite3.Connection, unit: str, split: DeltaSplit) -> None:
+    """Write down, with the first charge, what holds for all charges."""
+    rows = {"unit": unit, "adding": str(split.adding), "stable": str(split.stable)}
+    db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", rows.items())
+
+
+def _check_text(**values: object) -> None:
+    for name, value in values.items():
+        try:
+            if not isinstance(value, str):
+                raise TypeError
+            value.encode()
+        except (TypeError, UnicodeEncodeError):
+            raise InputError(f"{name} must be non-empty text.") from None
 
 
 def _is_ledger(db: sqlite3.Connection, path: Path) -> bool:
@@ -321,69 +396,3 @@ def _create(
     db.executemany("INSERT INTO meta VALUES (?, ?)", rows.items())
     db.execute(f"PRAGMA application_id = {_APPLICATION}")
     db.execute(f"PRAGMA user_version = {_FORMAT}")
-
-
-class _Split:
-    """An (ε, δ) total whose δ is divided: a part for stable releases, the rest to convert ρ.
-
-    Conversion happens at one order α fixed by this split, so that it holds for costs chosen
-    adaptively; at that order an ε-DP release counts min(ε²/2, ε/α).
-    """
-
-    def __init__(self, total: ApproxDP, stable: Fraction | None) -> None:
-        self.conversion = total.exact_delta - (total.exact_delta / 2 if stable is None else stable)
-        self.order = self.limit = Fraction(0)
-        if self.conversion > 0:
-            self.order = order_for(total.exact_epsilon, self.conversion)
-            self.limit = rho_for(total.exact_epsilon, self.conversion)
-
-    def rho(self, costs: list[Cost]) -> Fraction:
-        """What the charges count, in ρ."""
-        return sum((self._one(cost) for cost in costs), Fraction(0))
-
-    def _one(self, cost: Cost) -> Fraction:
-        if cost.exact_epsilon is None or not self.order:
-            return cost.exact_rho
-        return min(cost.exact_rho, cost.exact_epsilon / self.order)
-
-
-def _costs(db: sqlite3.Connection) -> list[Cost]:
-    rows = db.execute("SELECT cost FROM charges ORDER BY number")
-    return [budget_from_json(json.loads(text)).as_cost() for (text,) in rows]
-
-
-def _sum(costs: list[Cost]) -> Cost:
-    total = Cost(0, 0, 0)
-    for cost in costs:
-        total = total + cost
-    return total
-
-
-def _stable_delta(db: sqlite3.Connection) -> Fraction | None:
-    row = db.execute("SELECT value FROM meta WHERE name = 'stable_delta'").fetchone()
-    return None if row is None else Fraction(row[0])
-
-
-def _refusal(total: Budget, cost: Budget, left: list[Budget]) -> str:
-    asked = cost.as_cost()
-    text = (
-        f"budget refused. Total: {total}. Requested: {cost}. "
-        f"Remaining: {' or '.join(map(str, left)) or 'nothing'}."
-    )
-    if isinstance(total, ZCDP) and asked.exact_delta:
-        return f"{text} This ledger promises zCDP, which a release with a δ of its own breaks."
-    if isinstance(total, PureDP) and (asked.exact_epsilon is None or asked.exact_delta):
-        return f"{text} This ledger promises pure ε: use noise='laplace' or a pure selection."
-    missing = []
-    rho = next((b.exact_rho for b in left if isinstance(b, ZCDP)), Fraction(0))
-    epsilon = next((b.exact_epsilon for b in left if isinstance(b, PureDP)), Fraction(0))
-    if not isinstance(total, PureDP) and asked.exact_rho > rho:
-        missing.append(f"rho={float_above(asked.exact_rho - rho):g}")
-    if asked.exact_epsilon is not None and not isinstance(total, ZCDP):
-        if asked.exact_epsilon <= epsilon or not (missing or isinstance(total, PureDP)):
-            return (
-                f"{text} Missing: δ. What this ledger keeps for releases with a δ of their own "
-                "does not cover it; it is set by stable_delta when the ledger is made."
-            )
-        missing.append(f"epsilon={float_above(asked.exact_epsilon - epsilon):g}")
-    return f"{text} Missing: {' or '.join(missing)}."

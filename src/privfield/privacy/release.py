@@ -14,31 +14,46 @@ from privfield.privacy.ledger import Ledger
 
 
 def release(
-    run: Callable[[], bytes],
+    prepare: Callable[[], Callable[[], bytes]],
     *,
     what: str,
     cost: Budget | NonPrivate,
+    budget: Budget | NonPrivate,
     adjacency: Adjacency,
+    unit: str,
     request: dict[str, Any],
     ledger: Ledger | None,
     job: str | None,
 ) -> bytes:
     """Run a private mechanism whose output is `bytes`, within a ledger if there is one.
 
-    `request` holds everything public that defines the release; the same job id with another
-    request is an error. A job that was charged but never finished runs again at no cost: what it
-    drew before was never returned to anyone.
+    `prepare` checks everything public about the data and returns the mechanism, which alone reads
+    records. `request` holds everything public that defines the release; the same job id with
+    another request is an error. A job that was charged but never finished runs again at no cost:
+    what it drew before was never returned to anyone. A finished one does not need its data.
     """
     if ledger is None:
         if job is not None:
             raise InputError("job needs a ledger, which remembers what that job released.")
-        return run()
+        return prepare()()
     if not isinstance(ledger, Ledger):
         raise InputError(f"ledger must be a pf.Ledger; got {type(ledger).__name__}.")
     if not isinstance(cost, Budget):
         raise InputError("NON_PRIVATE cannot be charged: leave the ledger out.")
     digest = hashlib.sha256(json.dumps(request, sort_keys=True).encode()).hexdigest()
-    name = ledger.charge(what, cost, adjacency, job=job, request=digest)
+    claim = budget if isinstance(budget, Budget) else None
+
+    def charge() -> str:
+        return ledger.charge(
+            what, cost, adjacency, unit=unit, claim=claim, job=job, request=digest
+        )
+
+    if job and isinstance(job, str) and ledger.knows(job):
+        stored = ledger.result(charge())
+        if stored is not None:
+            return stored
+    run = prepare()
+    name = charge()
     stored = ledger.result(name)
     if stored is not None:
         return stored

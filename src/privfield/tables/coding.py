@@ -69,7 +69,7 @@ class Coder:
             column = column.cast(pa.float64(), safe=False)
         elif pa.types.is_boolean(kind):
             truth = np.array([self._rule.truth(False), self._rule.truth(True)], self._dtype)
-            return self._nulls(column, truth[_values(column.cast(pa.uint8()))])
+            return self._nulls(column, _pick(truth, _values(column.cast(pa.uint8()))))
         if pa.types.is_dictionary(column.type):
             indices = column.indices
             table = self._dictionary(column.dictionary)

@@ -116,7 +116,6 @@ class CsvFile:
                 column_types=dict.fromkeys(wanted, text),
                 include_columns=wanted,
                 strings_can_be_null=False,
-                check_utf8=False,
             ),
         )
 

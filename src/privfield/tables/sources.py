@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -81,7 +82,7 @@ class ArraySource:
         check_array(data)
         if data.shape[1] != len(wanted):
             raise InputError(
-                f"data has shape {data.shape}, but the schema has {len(wanted)} variables: "
+                f"data has shape {_shape(data)}, but the schema has {len(wanted)} variables: "
                 "an array needs one column per variable, in the schema's order."
             )
         self._data = data
@@ -102,12 +103,19 @@ def check_array(data: Any) -> None:
     if isinstance(data, np.ma.MaskedArray):
         raise InputError("data is a masked array: fill it first, with NaN for missing values.")
     if data.ndim != 2:
-        raise InputError(f"data must be a 2-D array (rows, variables); its shape is {data.shape}.")
+        raise InputError(
+            f"data must be a 2-D array (rows, variables); its shape is {_shape(data)}."
+        )
     if data.dtype.kind not in "biuf":
         raise InputError(
             f"data must be an array of whole numbers, decimal numbers or true/false; its dtype is "
             f"{data.dtype}. Labels are read from a frame or a file, with a schema."
         )
+
+
+def _shape(data: Any) -> str:
+    """The shape of an array without its number of rows, which may be private."""
+    return f"({', '.join(['n', *map(str, data.shape[1:])][: data.ndim])})"
 
 
 class StreamSource:
@@ -123,7 +131,8 @@ class StreamSource:
         known = any(hasattr(data, name) for name in ("columns", "num_rows", "__len__"))
         self.passes = known and not hasattr(data, "__next__")
         self._used = False
-        if hasattr(data, "iloc"):  # pandas converts what it hands over: only what is needed then
+        self._pandas = hasattr(data, "iloc") and hasattr(data, "columns")
+        if self._pandas:  # it converts what it hands over: only what is needed then
             check_names(list(data.columns), wanted, f"data ({what})")
             data = guarded(lambda: data[list(wanted)], self._problem)
         self._data = data
@@ -139,7 +148,7 @@ class StreamSource:
         if not self.passes:
             self._data = self._open()
             return self._data.schema
-        if hasattr(data, "iloc"):
+        if self._pandas:
             data = data.iloc[:0]
         elif callable(getattr(data, "limit", None)):
             data = guarded(lambda: data.limit(0), self._problem)
@@ -155,7 +164,7 @@ class StreamSource:
         if callable(getattr(data, "project", None)):
             # DuckDB: some versions hand out the result of a relation only once
             data = guarded(lambda: data.project("*"), self._problem)
-        if not hasattr(data, "iloc"):
+        if not self._pandas:
             return guarded(lambda: pa.RecordBatchReader.from_stream(data), self._problem)
         with suppress(Exception):
             return pa.RecordBatchReader.from_stream(data)
@@ -242,9 +251,16 @@ def check_type(name: str, kind: Any, where: str) -> None:
     """Refuse a column by its type, which is public, never by its values."""
     if not is_legal(kind):
         raise InputError(
-            f"{where}: column {name!r} has type {kind}; legal types are {LEGAL_TYPES}. "
+            f"{where}: column {name!r} has type {_type_name(kind)}; legal types are {LEGAL_TYPES}. "
             "Convert it, or take it out of the schema."
         )
+
+
+def _type_name(kind: Any) -> str:
+    """The type without its details: of Python objects, details such as keys are values."""
+    if pa.types.is_dictionary(kind):
+        return f"dictionary of {_type_name(kind.value_type)}"
+    return re.split(r"[<\[]", str(kind))[0]
 
 
 def guarded(call: Callable[[], T], problem: str) -> T:

@@ -18,6 +18,17 @@ from privfield.tables.rules import reading_rule
 from privfield.tables.sources import RawBatch, Source, find_source
 
 
+def weight_grid(schema: Schema) -> int:
+    """The weight of a full row, in whole numbers: 1, or `WEIGHT_GRID` when people share."""
+    return WEIGHT_GRID if schema.unit is not None and schema.unit.rows is None else 1
+
+
+def unit_weight(schema: Schema) -> int:
+    """The largest sum of weights of one privacy unit: of a row 1, of a person all they count."""
+    limit = None if schema.unit is None else schema.unit.rows
+    return weight_grid(schema) * (1 if limit is None else limit)
+
+
 @dataclass(frozen=True, eq=False)
 class Table:
     """A schema and the rows of one source; `open_table` makes it.
@@ -33,23 +44,6 @@ class Table:
     def passes(self) -> bool:
         """Whether the rows can be read more than once; not so for one-shot streams."""
         return self.source.passes
-
-    @property
-    def weight_grid(self) -> int:
-        """The weight of a full row, in whole numbers: 1, or `WEIGHT_GRID` when people share."""
-        unit = self.schema.unit
-        return WEIGHT_GRID if unit is not None and unit.rows is None else 1
-
-    @property
-    def rows_per_unit(self) -> int:
-        """The most full rows that one privacy unit counts for: 1, or the limit per person."""
-        unit = self.schema.unit
-        return 1 if unit is None or unit.rows is None else unit.rows
-
-    @property
-    def unit_weight(self) -> int:
-        """The largest sum of weights of one privacy unit: `rows_per_unit * weight_grid`."""
-        return self.rows_per_unit * self.weight_grid
 
     def batches(self) -> Iterator[CodedBatch]:
         """Read the records: coded rows in table order, a bounded number at a time.

@@ -1,0 +1,159 @@
+"""What many releases, each chosen after seeing the last, add up to: docs/privacy/composition.md."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from privfield.privacy.budgets import ZCDP, ApproxDP, Budget, Cost, PureDP
+from privfield.privacy.conversions import epsilon_for, order_for, rho_for
+from privfield.privacy.rounding import float_above
+
+
+@dataclass(frozen=True)
+class Spending:
+    """One charge: its cost, and the (ε, δ) that the same release was also made to satisfy."""
+
+    cost: Cost
+    claim: ApproxDP | None = None
+
+    @property
+    def pair(self) -> tuple[Fraction, Fraction] | None:
+        """(ε, δ) of the release, if any is known."""
+        if self.cost.exact_epsilon is not None:
+            return self.cost.exact_epsilon, self.cost.exact_delta
+        if self.claim is not None:
+            return self.claim.exact_epsilon, self.claim.exact_delta
+        return None
+
+
+@dataclass(frozen=True)
+class DeltaSplit:
+    """What the δ of an (ε, δ) total is for; settled before anything is released.
+
+    `adding` is for adding up (ε, δ) pairs, `stable` for releases with a δ of their own beside
+    converted ρ, and what is left of δ converts ρ.
+    """
+
+    adding: Fraction
+    stable: Fraction
+
+    def converting(self, total: ApproxDP) -> Fraction:
+        """The δ that converts ρ: pairs with a δ are either stable releases, or nothing is left."""
+        return total.exact_delta - max(self.adding, self.stable)
+
+
+def possible_splits(total: Budget, first: Cost, stable_delta: Fraction | None) -> list[DeltaSplit]:
+    """Splits to try for the first charge, best first.
+
+    A first release without a δ of its own gives all of δ to converting ρ. One with a δ makes the
+    ledger add up (ε, δ) pairs; where it has no ε to add, its δ is set aside. `stable_delta` is the
+    user's own choice.
+    """
+    none = Fraction(0)
+    if not isinstance(total, ApproxDP):
+        return [DeltaSplit(none, none)]
+    if stable_delta is not None:
+        return [DeltaSplit(stable_delta, stable_delta)]
+    if first.exact_delta == 0:
+        return [DeltaSplit(none, none)]
+    if first.exact_epsilon is not None:
+        return [DeltaSplit(total.exact_delta, none)]
+    own = min(first.exact_delta, total.exact_delta)
+    return [DeltaSplit(own, own)]
+
+
+@dataclass(frozen=True)
+class Route:
+    """One way to bound all charges: what is missing for it, and what one more may still cost."""
+
+    missing: tuple[str, ...]
+    left: Budget | None
+
+
+def routes(total: Budget, split: DeltaSplit, charges: Sequence[Spending]) -> list[Route]:
+    """All ways in which the charges together may stay within the total; one is enough."""
+    if isinstance(total, PureDP):
+        return [_adding_epsilons(total, charges)]
+    if isinstance(total, ZCDP):
+        return [_adding_rho(total, charges)]
+    assert isinstance(total, ApproxDP)
+    found = [_adding_pairs(total, split, charges)]
+    if split.converting(total) > 0:
+        found.insert(0, _converting(total, split, charges))
+    return found
+
+
+def spent_epsilon(total: Budget, split: DeltaSplit, charges: Sequence[Spending]) -> Fraction | None:
+    """The least ε that a route proves for the charges at the total's δ; None if there is none."""
+    found = []
+    pairs = _pairs(total, split, charges)
+    delta = total.exact_delta if isinstance(total, ApproxDP) else Fraction(0)
+    if pairs is not None and sum(d for _, d in pairs) <= max(split.adding, Fraction(0)):
+        found.append(sum((e for e, _ in pairs), Fraction(0)))
+    if isinstance(total, ApproxDP) and split.converting(total) > 0:
+        order = order_for(total.exact_epsilon, split.converting(total))
+        used = sum((_at_order(c.cost, order) for c in charges), Fraction(0))
+        found.append(epsilon_for(used, split.converting(total), order))
+    return min(found) if found and delta < 1 else None
+
+
+def _adding_epsilons(total: PureDP, charges: Sequence[Spending]) -> Route:
+    epsilons = [c.cost.exact_epsilon for c in charges if not c.cost.exact_delta]
+    known = [e for e in epsilons if e is not None]
+    if len(known) < len(charges):
+        return Route(("a pure ε (use noise='laplace' or a pure selection)",), None)
+    left = total.exact_epsilon - sum(known)
+    return Route(_short("epsilon", left), PureDP(left) if left > 0 else None)
+
+
+def _adding_rho(total: ZCDP, charges: Sequence[Spending]) -> Route:
+    left = total.exact_rho - sum(c.cost.exact_rho for c in charges)
+    missing = _short("rho", left)
+    if any(c.cost.exact_delta for c in charges):
+        missing += ("a total with δ: a release with a δ of its own is not zCDP",)
+    return Route(missing, ZCDP(left) if left > 0 else None)
+
+
+def _pairs(
+    total: Budget, split: DeltaSplit, charges: Sequence[Spending]
+) -> list[tuple[Fraction, Fraction]] | None:
+    # A claim's δ is no bad event that the other route shares: it counts only where all of δ adds.
+    claims = isinstance(total, ApproxDP) and split.converting(total) == 0
+    found = [c.pair if claims or c.cost.exact_epsilon is not None else None for c in charges]
+    known = [pair for pair in found if pair is not None]
+    return known if len(known) == len(found) else None
+
+
+def _adding_pairs(total: ApproxDP, split: DeltaSplit, charges: Sequence[Spending]) -> Route:
+    pairs = _pairs(total, split, charges)
+    if pairs is None:
+        kind = "an (ε, δ)" if split.adding else "a pure ε"
+        return Route((f"{kind} for every release",), None)
+    epsilon = total.exact_epsilon - sum(e for e, _ in pairs)
+    delta = split.adding - sum(d for _, d in pairs)
+    missing = _short("epsilon", epsilon) + _short("delta", delta)
+    if epsilon <= 0 or delta < 0:
+        return Route(missing, None)
+    return Route(missing, ApproxDP(epsilon, delta) if delta else PureDP(epsilon))
+
+
+def _converting(total: ApproxDP, split: DeltaSplit, charges: Sequence[Spending]) -> Route:
+    order = order_for(total.exact_epsilon, split.converting(total))
+    limit = rho_for(total.exact_epsilon, split.converting(total))
+    rho = limit - sum(_at_order(c.cost, order) for c in charges)
+    delta = split.stable - sum(c.cost.exact_delta for c in charges)
+    missing = _short("rho", rho) + _short("delta", delta)
+    return Route(missing, ZCDP(rho) if rho > 0 and delta >= 0 else None)
+
+
+def _short(name: str, left: Fraction) -> tuple[str, ...]:
+    return (f"{name}={float_above(-left):g}",) if left < 0 else ()
+
+
+def _at_order(cost: Cost, order: Fraction) -> Fraction:
+    """ρ of a charge at the one order α of the conversion: an ε-DP release counts ε/α at most."""
+    if cost.exact_epsilon is None:
+        return cost.exact_rho
+    return min(cost.exact_rho, cost.exact_epsilon / order)
