@@ -32,6 +32,7 @@ def test_names_shape_levels_and_rules():
 
 
 def test_levels_may_be_numbers_and_truth_values():
+    assert pf.Schema({"a": np.int64(3)}).shape == (3,)
     schema = pf.Schema({"a": [1, 2.5, True, np.int64(4)], "b": range(3), "c": np.array(["x", "y"])})
     assert schema["a"].levels == ("1", "2.5", "true", "4")
     assert schema["b"].levels == ("0", "1", "2")
@@ -102,13 +103,14 @@ def schemas(draw):
         for _ in range(2)
     ]
     rule = {v.name: draw(st.sampled_from(v.levels)) for v in plain.variables}
+    possible = any(len(v.levels) > 1 for v in plain.variables)
     person = draw(st.one_of(st.none(), st.integers(1, 10**6), st.just("share")))
     unit = None if person is None else pf.Person("\tid", None if person == "share" else person)
     return pf.Schema(
         variables,
         missing=rules[0],
         unknown=rules[1],
-        forbidden=[rule] if draw(st.booleans()) else [],
+        forbidden=[rule] if possible and draw(st.booleans()) else [],
         unit=unit if "\tid" not in variables else None,
     )
 
@@ -140,6 +142,12 @@ BAD = [
         "'a' has no level '7'; its levels are '0', '1'",
     ),
     (lambda: pf.Schema({"a": 2}, missing="0"), "missing must map"),
+    (lambda: pf.Schema({"a": {"x", "y"}}), "must be a list of levels.*got set"),
+    (lambda: pf.Schema({"a": ["\ud800"]}), "cannot be written as UTF-8"),
+    (lambda: pf.Schema({"\ud800": 2}), "cannot be written as UTF-8"),
+    (lambda: pf.Schema({"a": 2}, forbidden=[{"a": [0, 1]}]), "leaves nothing possible"),
+    (lambda: pf.Schema({"a": 2}, forbidden=None), "forbidden must be a list"),
+    (lambda: pf.Bins("12"), "edges must be numbers|at least two"),
     (lambda: pf.Schema({"a": 2}, forbidden=[{}]), "each forbidden combination"),
     (lambda: pf.Schema({"a": 2}, forbidden=[{"b": 0}]), "no variable 'b'"),
     (lambda: pf.Schema({"a": 2}, forbidden=[{"a": []}]), "at least one level"),
@@ -176,6 +184,7 @@ BAD_TOML = [
     ("format = 1\n[variables]\na = 3\n", "must be a section"),
     ("format = 1\n[variables.a]\nnumber = 2\nbins = [1, 2]\n", "exactly one of"),
     ("format = 1\n[variables.a]\nmissing = 'x'\n", "exactly one of"),
+    ("format = 1\n[variables.a]\nbins = [1]\n", r"\[variables.a\]: Bins: at least two edges"),
     ("format = 1\n[variables.a]\nnumber = 2.5\n", "number must be a whole number"),
     ("format = 1\n[variables.a]\nlevels = 'yes'\n", "levels must be a list"),
     ("format = 1\n[variables.a]\nnumber = 2\nmising = '0'\n", "unknown key 'mising'"),

@@ -31,10 +31,10 @@ class Bins:
 
     def __init__(self, edges: Iterable[float]) -> None:
         try:
-            given = [] if isinstance(edges, str) else list(edges)
+            given: list[object] = list(edges)
             if any(isinstance(edge, str | bool) for edge in given):
                 raise TypeError
-            numbers = tuple(float(edge) for edge in given)
+            numbers = tuple(float(edge) for edge in given)  # type: ignore[arg-type]
         except (TypeError, ValueError):
             raise InputError("Bins: edges must be numbers, such as Bins([0, 18, 40]).") from None
         if len(numbers) < 2:
@@ -271,6 +271,8 @@ class Schema:
             if not levels:
                 raise InputError(f"Schema: forbidden: {name!r} needs at least one level.")
             parts.append((name, levels))
+        if all(set(levels) == set(self[name].levels) for name, levels in parts):
+            raise InputError(f"Schema: forbidden: {dict(rule)!r} leaves nothing possible.")
         return tuple(parts)
 
 
@@ -297,7 +299,11 @@ def _variable(
     edges: tuple[float, ...] = ()
     if isinstance(given, Bins):
         kind, levels, edges = "bins", given.labels, given.edges
-    elif hasattr(given, "__index__") and not isinstance(given, bool) and not getattr(given, "shape", ()):
+    elif (
+        hasattr(given, "__index__")
+        and not isinstance(given, bool)
+        and not getattr(given, "shape", ())
+    ):
         given = operator.index(given)
         _check_size(name, given)
         kind, levels = "number", tuple(str(code) for code in range(given))

@@ -150,7 +150,12 @@ def _values(section: Mapping[str, Any], where: str) -> list[object] | Bins | int
         return value
     if not isinstance(value, list):
         raise InputError(f"{where}: {given[0]} must be a list; got {value!r}.")
-    return Bins(value) if given[0] == "bins" else value
+    if given[0] == "levels":
+        return value
+    try:
+        return Bins(value)
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from None
 
 
 def _unit(section: Any, source: str) -> Person | None:

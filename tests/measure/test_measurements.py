@@ -79,6 +79,8 @@ def test_a_file_whose_parts_do_not_fit_is_refused():
         ({"scale": "big"}, "numbers only"),
         ({"total": -5}, "total must be None or a number from 0; got -5"),
         ({"total": np.inf}, "total must be"),
+        ({"total": "x"}, "total must be"),
+        ({"cost": "x"}, "cost must be a budget or None; got str"),
         ({"adjacency": "near"}, "adjacency must be one of"),
     ],
 )

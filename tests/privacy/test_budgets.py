@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import privfield as pf
 from privfield.privacy.budgets import budget_from_json, check_budget
+from privfield.privacy.rounding import exact
 
 EXAMPLES = [
     pf.PureDP(0.3),
@@ -27,7 +28,7 @@ def test_a_float_means_the_decimal_it_prints_as():
     assert sum([pf.PureDP(0.1)] * 10) == pf.PureDP(1)
     assert pf.ZCDP(0.1) * 3 == pf.ZCDP(0.3)
     assert pf.PureDP(np.float64(0.1)) == pf.PureDP(Decimal("0.1")) == pf.PureDP(Fraction(1, 10))
-    assert (pf.ZCDP(np.int64(2**62)) * 4).exact_rho == 2**64  # no numpy overflow inside
+    assert exact(np.int64(2**62), "x") * 4 == 2**64  # no numpy overflow inside
     assert 0.5 * pf.ApproxDP(2, 1e-6) == pf.ApproxDP(1, 5e-7)
 
 
@@ -120,6 +121,12 @@ def test_copies_and_files_keep_every_digit(budget):
         (lambda: pf.ApproxDP(1, 1), r"ApproxDP: delta must lie in \[0, 1\); got 1"),
         (lambda: pf.ApproxDP(1, -1e-9), "ApproxDP: delta must lie in"),
         (lambda: pf.ApproxDP(1, math.nan), "ApproxDP: delta must be finite; got nan"),
+        (lambda: pf.PureDP(1e200), "between 1e-100 and 1e9"),
+        (lambda: pf.PureDP(1e-310), "between 1e-100 and 1e9"),
+        (lambda: pf.ApproxDP(1, Fraction(1, 10**400)), "delta must be 0 or at least 1e-100"),
+        (lambda: pf.PureDP(Decimal("sNaN")), "must be finite"),
+        (lambda: pf.PureDP(np.array([1.0, 2.0])), "must be a number; got ndarray"),
+        (lambda: pf.PureDP(1).split(5), "weights must be a sequence; got int"),
         (lambda: pf.PureDP(1) * 0, "factor must be above 0"),
         (lambda: pf.PureDP(1).split([]), "weights must be a non-empty"),
         (lambda: pf.PureDP(1).split([1, 0]), "positive"),

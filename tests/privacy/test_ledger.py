@@ -87,8 +87,7 @@ def test_an_approximate_total_admits_more_small_charges_than_adding_epsilons(pat
 
 
 def test_a_stable_release_and_gaussian_noise_never_report_less_than_they_spent(path):
-    total = pf.ApproxDP(2, 1e-6)
-    ledger = pf.Ledger(path, total=total)
+    ledger = pf.Ledger(path, total=pf.ApproxDP(2, 1e-6), stable_delta=5e-7)
     ledger.charge("structure", pf.ApproxDP(0.2, 4e-7), REPLACE)
     ledger.charge("tables", pf.ZCDP(0.03), REPLACE)
     cost = ledger.spent
@@ -98,30 +97,58 @@ def test_a_stable_release_and_gaussian_noise_never_report_less_than_they_spent(p
     assert 4e-7 + exact_delta([0.2], 0.03, ledger.spent_epsilon) <= 1e-6
     hidden = pf.ZCDP(pf.ApproxDP(0.2, 4e-7).rho + 0.03).epsilon_at(1e-6)
     assert ledger.spent_epsilon > hidden
-    with pytest.raises(pf.BudgetRefused, match="stable_delta"):
+    with pytest.raises(pf.BudgetRefused, match=r"delta=1e-07.*stable_delta"):
         ledger.charge("another structure", pf.ApproxDP(0.1, 2e-7), REPLACE)
 
 
-def test_delta_reserve_is_settled_by_the_first_charge(tmp_path):
+def test_parts_of_a_total_fit_together(tmp_path):
+    """Thirds of (ε, δ) as stable releases; thirds of ρ; (ε, δ) thirds asked of Gaussian noise."""
     total = pf.ApproxDP(1, 1e-6)
-    greedy = pf.Ledger(tmp_path / "greedy", total=total)
-    greedy.charge("all as rho", pf.ZCDP(total.rho * 0.99), REPLACE)  # fits only with all of δ
+    for number, parts in enumerate([total.split([1, 1, 1]), pf.ZCDP(total.rho).split([1, 1, 1])]):
+        ledger = pf.Ledger(tmp_path / str(number), total=total)
+        for part in parts:
+            ledger.charge("part", part, REPLACE)
+        assert ledger.remaining is None
+        with pytest.raises(pf.BudgetRefused):
+            ledger.charge("one more", pf.PureDP(0.001), REPLACE)
+    ledger = pf.Ledger(tmp_path / "mixed", total=total)
+    first, second, third = total.split([1, 1, 1])
+    ledger.charge("structure", first, REPLACE)
+    for part in (second, third):  # as measure charges Gaussian noise for an (ε, δ) budget
+        ledger.charge("tables", pf.ZCDP(part.rho), REPLACE, claim=part)
+    assert ledger.spent_epsilon == pytest.approx(1)
+    with pytest.raises(pf.BudgetRefused, match="Missing"):
+        ledger.charge("more", pf.ZCDP(1e-9), REPLACE)
+
+
+def test_what_delta_is_for_is_settled_by_the_first_charge(tmp_path):
+    total = pf.ApproxDP(1, 1e-6)
+    rho = pf.Ledger(tmp_path / "rho", total=total)
+    rho.charge("tables", pf.ZCDP(total.rho * 0.1), REPLACE)
+    with pytest.raises(pf.BudgetRefused, match=r"delta=1e-09.*settled by the first release"):
+        rho.charge("structure", pf.ApproxDP(1e-3, 1e-9), REPLACE)
+    adding = pf.Ledger(tmp_path / "adding", total=total)
+    adding.charge("structure", pf.ApproxDP(0.1, 1e-7), REPLACE)
+    assert adding.remaining == pf.ApproxDP(0.9, 9e-7)
+    with pytest.raises(pf.BudgetRefused, match=r"an \(ε, δ\) for every release"):
+        adding.charge("tables", pf.ZCDP(1e-6), REPLACE)
+    chosen = pf.Ledger(tmp_path / "chosen", total=total, stable_delta=9e-7)
     with pytest.raises(pf.BudgetRefused):
-        greedy.charge("structure", pf.ApproxDP(1e-3, 1e-9), REPLACE)
-    careful = pf.Ledger(tmp_path / "careful", total=total, stable_delta=9e-7)
-    with pytest.raises(pf.BudgetRefused):
-        careful.charge("too much", pf.ZCDP(total.rho * 0.99), REPLACE)
-    careful.charge("structure", pf.ApproxDP(0.1, 9e-7), REPLACE)
-    with pytest.raises(pf.BudgetRefused):
+        chosen.charge("too much", pf.ZCDP(total.rho * 0.99), REPLACE)
+    chosen.charge("structure", pf.ApproxDP(0.1, 9e-7), REPLACE)
+    with pytest.raises(pf.BudgetRefused, match="delta=1e-06"):
         pf.Ledger(tmp_path / "over", total=total).charge("x", pf.ApproxDP(0.1, 2e-6), REPLACE)
+    both = pf.Ledger(tmp_path / "both", total=total)
+    both.charge("structure and tables", pf.ApproxDP(0.1, 4e-7) + pf.ZCDP(0.01), REPLACE)
+    assert isinstance(both.remaining, pf.ZCDP)
 
 
 def test_pure_totals_refuse_gaussian_noise_and_zcdp_totals_refuse_a_delta(tmp_path):
     pure = pf.Ledger(tmp_path / "pure", total=pf.PureDP(1))
-    with pytest.raises(pf.BudgetRefused, match="promises pure ε"):
+    with pytest.raises(pf.BudgetRefused, match="a pure ε"):
         pure.charge("gaussian", pf.ZCDP(1e-9), REPLACE)
     zcdp = pf.Ledger(tmp_path / "zcdp", total=pf.ZCDP(1))
-    with pytest.raises(pf.BudgetRefused, match="δ of its own"):
+    with pytest.raises(pf.BudgetRefused, match="a total with δ"):
         zcdp.charge("stable", pf.ApproxDP(0.1, 1e-9), REPLACE)
     zcdp.charge("pure", pf.PureDP(1), REPLACE)
     assert zcdp.remaining == pf.ZCDP(0.5)
@@ -155,9 +182,12 @@ def test_remaining_is_what_one_more_release_may_cost(path):
     ledger = pf.Ledger(path, total=pf.ApproxDP(1, 1e-6))
     ledger.charge("pure", pf.PureDP(0.7), REPLACE)
     assert ledger.remaining == pf.PureDP(0.3)
-    with pytest.raises(pf.BudgetRefused, match=r"Remaining: PureDP.*Missing: rho=0\.001\."):
+    with pytest.raises(
+        pf.BudgetRefused,
+        match=r"Remaining: PureDP\(epsilon=0\.3\)\. Missing: rho=0\.00\d+, or a pure ε",
+    ):
         ledger.charge("gaussian", pf.ZCDP(0.001), REPLACE)
-    with pytest.raises(pf.BudgetRefused, match=r"Missing: .*epsilon=0\.1\."):
+    with pytest.raises(pf.BudgetRefused, match=r"Missing: rho=0\.0\d+, or epsilon=0\.1\."):
         ledger.charge("more", pf.PureDP(0.4), REPLACE)
     ledger.charge("the rest", ledger.remaining, REPLACE)
     assert ledger.remaining is None
@@ -178,16 +208,37 @@ def test_the_same_job_is_charged_once_and_another_request_is_refused(path):
     for _ in range(3):
         assert ledger.charge("t", pf.PureDP(0.6), REPLACE, job="a", request="r") == "a"
     assert ledger.spent.epsilon == 0.6
-    with pytest.raises(pf.InputError, match="job 'a' in this ledger was another request"):
-        ledger.charge("t", pf.PureDP(0.6), REPLACE, job="a", request="other")
+    other = [
+        {"request": "other"},
+        {"request": "r", "cost": pf.PureDP(50)},
+        {"request": "r", "what": "u"},
+        {"request": "r", "unit": "person (id)"},
+    ]
+    for change in other:
+        asked = {"what": "t", "cost": pf.PureDP(0.6), "adjacency": REPLACE, "job": "a"} | change
+        with pytest.raises(pf.InputError, match="job 'a' in this ledger was another request"):
+            ledger.charge(**asked)
+    assert ledger.spent.epsilon == 0.6
+
+
+def test_one_privacy_unit_per_ledger(path):
+    ledger = pf.Ledger(path, total=pf.PureDP(1))
+    assert ledger.unit is None
+    ledger.charge("t", pf.PureDP(0.1), REPLACE, unit="person (id)")
+    with pytest.raises(pf.InputError, match=r"protects one person \(id\); this release .* one row"):
+        ledger.charge("t", pf.PureDP(0.1), REPLACE)
+    assert ledger.unit == "person (id)" and ledger.charges()[0].unit == "person (id)"
+    assert ledger.spent.epsilon == 0.1
 
 
 def run_release(ledger, job, run, cost=None):
     return release(
-        run,
+        lambda: run,
         what="t",
         cost=cost or pf.PureDP(0.5),
+        budget=cost or pf.PureDP(0.5),
         adjacency=pf.Adjacency.REPLACE_ONE,
+        unit="row",
         request={"q": 1},
         ledger=ledger,
         job=job,
@@ -221,6 +272,14 @@ def test_an_interrupted_job_finishes_later_at_no_cost_and_the_error_says_so(path
     assert ledger.spent.epsilon == 0.5
 
 
+def test_a_finished_job_does_not_prepare_again(path):
+    ledger = pf.Ledger(path, total=pf.PureDP(1))
+    run_release(ledger, "a", lambda: b"noisy")
+    parts = {"what": "t", "cost": pf.PureDP(0.5), "budget": pf.PureDP(0.5), "unit": "row"}
+    parts |= {"adjacency": pf.Adjacency.REPLACE_ONE, "request": {"q": 1}, "ledger": ledger}
+    assert release(lambda: pytest.fail("the data was touched"), **parts, job="a") == b"noisy"
+
+
 def test_two_runs_of_one_job_release_one_draw(path):
     ledger = pf.Ledger(path, total=pf.PureDP(1))
 
@@ -246,8 +305,11 @@ def test_non_private_and_stray_jobs_are_refused(path):
         run_release(None, "a", lambda: b"")
     with pytest.raises(pf.InputError, match=r"ledger must be a pf\.Ledger; got str"):
         run_release("study.ledger", "a", lambda: b"")
-    with pytest.raises(pf.InputError, match="job must be non-empty text"):
-        run_release(ledger, "", lambda: b"")
+    for job in ("", 5, "\ud800"):
+        with pytest.raises(pf.InputError, match="job must be non-empty text"):
+            run_release(ledger, job, lambda: b"")
+    with pytest.raises(pf.InputError, match="what must be non-empty text"):
+        ledger.charge(None, pf.PureDP(0.1), REPLACE)
     assert ledger.charges() == []
 
 
@@ -295,6 +357,44 @@ def test_a_ledger_of_a_later_format_is_refused(path):
         pf.Ledger(path)
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "DELETE FROM meta WHERE name = 'total'",
+        "DELETE FROM meta WHERE name = 'unit'",
+        "DELETE FROM meta WHERE name = 'adding'",
+        "UPDATE meta SET value = '{' WHERE name = 'total'",
+        "UPDATE meta SET value = (SELECT cost FROM charges) || '}' WHERE name = 'total'",
+        "UPDATE meta SET value = 'near' WHERE name = 'adjacency'",
+        "UPDATE meta SET value = '1/0' WHERE name = 'stable'",
+        "UPDATE charges SET cost = '[]'",
+        "DROP TABLE charges",
+        "DELETE FROM charges",
+    ],
+)
+def test_a_damaged_ledger_is_refused(path, damage):
+    pf.Ledger(path, total=pf.ApproxDP(1, 1e-6)).charge("x", pf.PureDP(0.1), REPLACE)
+    db = sqlite3.connect(path)
+    db.execute(damage)
+    db.commit()
+    db.close()
+    with pytest.raises(pf.InputError, match="damaged"):
+        pf.Ledger(path).charge("x", pf.PureDP(0.1), REPLACE)
+
+
+def test_changing_the_folder_does_not_lose_the_ledger(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ledger = pf.Ledger("here.ledger", total=pf.PureDP(1))
+    (tmp_path / "there").mkdir()
+    monkeypatch.chdir(tmp_path / "there")
+    ledger.charge("x", pf.PureDP(0.1), REPLACE)
+    assert list((tmp_path / "there").iterdir()) == []
+    ledger.path.unlink()
+    with pytest.raises(pf.InputError, match="cannot"):
+        ledger.charge("x", pf.PureDP(0.1), REPLACE)
+    assert not ledger.path.exists()
+
+
 def test_missing_places_are_refused_and_nothing_is_made(tmp_path):
     with pytest.raises(pf.InputError, match="there is no ledger"):
         pf.Ledger(tmp_path / "none.ledger")
@@ -306,6 +406,8 @@ def test_missing_places_are_refused_and_nothing_is_made(tmp_path):
         pf.Ledger(tmp_path / "x", total=pf.PureDP(1), stable_delta=1e-7)
     with pytest.raises(pf.InputError, match="as a ledger"):
         pf.Ledger(tmp_path, total=pf.PureDP(1))
+    with pytest.raises(pf.InputError, match="path must be a file name; got int"):
+        pf.Ledger(5)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -367,6 +469,7 @@ def test_two_hundred_kills_never_leave_noise_without_its_charge(tmp_path):
         assert job in charged
         stored = pf.Measurements.from_bytes(ledger.result(job))
         assert stored.tables[0].ravel()[:8].tolist() == cells
-    assert ledger.spent.epsilon == pytest.approx(len(charged) * 0.001)
+    begun = set((tmp_path / "begun").read_text().split())
+    assert charged <= begun and len(begun - charged) <= 200  # no charge out of thin air
     unfinished = [job for job in charged if ledger.result(job) is None]
     assert unfinished  # some were killed between the charge and the release: paid, not released

@@ -52,7 +52,7 @@ LAWS = [
     NoiseLaw("discrete-laplace", 0.4),
     NoiseLaw("discrete-laplace", 7.3),
     NoiseLaw("discrete-gaussian", 0.6),
-    NoiseLaw("discrete-gaussian", 9.1),
+    NoiseLaw("discrete-gaussian", 10.3),
 ]
 
 

@@ -14,7 +14,7 @@ from privfield.measure.measurements import Measurements
 from privfield.privacy.adjacency import Adjacency, marginal_sensitivity
 from privfield.privacy.budgets import Budget, NonPrivate, check_budget
 from privfield.privacy.ledger import Ledger
-from privfield.privacy.noise import NoiseLaw, add_noise, check_seed, choose_noise
+from privfield.privacy.noise import NoiseLaw, add_noise, check_noise, check_seed, choose_noise
 from privfield.privacy.release import release
 from privfield.progress import Progress, ProgressCallback
 from privfield.schema import Schema
@@ -143,6 +143,7 @@ def _check_cells(schema: Schema, cliques: Sequence[Sequence[str]]) -> None:
 def _law(
     budget: Budget | NonPrivate, sensitivity: Any, noise: str
 ) -> tuple[NoiseLaw, Budget | NonPrivate]:
+    check_noise(noise)
     if isinstance(budget, NonPrivate):
         return NoiseLaw("none", 0.0), budget
     return choose_noise(budget, sensitivity, noise)

@@ -64,6 +64,10 @@ class Measurements:
     ) -> Measurements:
         """Statistics that were made private elsewhere; `scale` is one number or one per table."""
         many = isinstance(scale, Sequence | np.ndarray)
+        if isinstance(cliques, str) or not isinstance(cliques, Sequence):
+            raise InputError("cliques must be a list of tuples of variable names.")
+        if cost is not None and not isinstance(cost, Budget):
+            raise InputError(f"cost must be a budget or None; got {type(cost).__name__}.")
         if not isinstance(tables, Sequence | np.ndarray) or len(tables) != len(cliques):
             raise InputError(f"tables must hold one array for each of {len(cliques)} cliques.")
         try:
@@ -205,7 +209,8 @@ def _validate(m: Measurements) -> None:
             raise InputError(f"the table of {clique!r} must hold finite numbers only.")
         if not np.isfinite(scale) or (scale <= 0) != (m.noise == "none") or scale < 0:
             raise InputError(f"the noise scale of {clique!r} must be above 0; got {scale}.")
-    if m.total is not None and not (np.isfinite(m.total) and m.total >= 0):
+    number = isinstance(m.total, int | float | np.number)
+    if m.total is not None and not (number and np.isfinite(m.total) and m.total >= 0):
         raise InputError(f"total must be None or a number from 0; got {m.total}.")
     if not (np.isfinite(m.grid) and m.grid > 0):
         raise InputError(f"grid must be above 0; got {m.grid}.")

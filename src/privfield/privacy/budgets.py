@@ -7,7 +7,7 @@ Numbers are exact fractions inside; attributes show them as floats.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Self
@@ -15,6 +15,8 @@ from typing import Any, Self
 from privfield.errors import InputError
 from privfield.privacy.conversions import epsilon_for, rho_for
 from privfield.privacy.rounding import Number, exact, float_above, float_below
+
+_LEAST, _MOST = Fraction(1, 10**100), Fraction(10**9)  # beyond, no mechanism could be calibrated
 
 
 class Budget(ABC):
@@ -60,6 +62,8 @@ class Budget(ABC):
 
     def split(self, weights: Sequence[Number]) -> list[Self]:
         """Parts in proportion to the weights; together they are exactly this budget."""
+        if not isinstance(weights, Iterable):
+            raise InputError(f"weights must be a sequence; got {type(weights).__name__}.")
         shares = [exact(weight, "weights") for weight in weights]
         if not shares or min(shares) <= 0:
             raise InputError("weights must be a non-empty sequence of positive numbers.")
@@ -180,7 +184,7 @@ class ApproxDP(Budget):
     """(ε, δ)-differential privacy.
 
     >>> ApproxDP(1, 1e-6).rho
-    0.0243532374498...
+    0.0243559703595383
     """
 
     _epsilon: Fraction
@@ -191,6 +195,8 @@ class ApproxDP(Budget):
         chance = exact(delta, "ApproxDP: delta")
         if not 0 <= chance < 1:
             raise InputError(f"ApproxDP: delta must lie in [0, 1); got {delta}.")
+        if 0 < chance < _LEAST:
+            raise InputError(f"ApproxDP: delta must be 0 or at least 1e-100; got {delta}.")
         object.__setattr__(self, "_delta", chance)
 
     @property
@@ -302,7 +308,7 @@ class Cost(Budget):
             raise InputError(
                 f"delta must be above {self.delta:g}, which these releases used; got {delta}."
             )
-        return ApproxDP(max(epsilon, 1e-300), delta)  # an ApproxDP needs an ε above 0
+        return ApproxDP(max(epsilon, 1e-100), delta)  # an ApproxDP needs an ε above 0
 
     def to_json(self) -> dict[str, str]:
         """Exact, as text."""
@@ -391,4 +397,6 @@ def _positive(value: object, name: str) -> Fraction:
     number = exact(value, name)
     if number <= 0:
         raise InputError(f"{name} must be above 0; got {value}.")
+    if not _LEAST <= number <= _MOST:
+        raise InputError(f"{name} must lie between 1e-100 and 1e9; got {value}.")
     return number

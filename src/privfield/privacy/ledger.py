@@ -144,9 +144,7 @@ class Ledger:
                 f"adjacency: this ledger is for {self.adjacency} releases; got {str(adjacency)!r}. "
                 "One data set needs one notion of neighbours."
             )
-        _check_text(job=job or "x", what=what, unit=unit, request=request or "x")
-        if job is not None and not job:
-            raise InputError("job must be non-empty text.")
+        _check_text(job="x" if job is None else job, what=what, unit=unit, request=request or "x")
         name = job or uuid.uuid4().hex
         also = claim.to_json() if isinstance(claim, ApproxDP) else None
         row = (what, json.dumps(cost.to_json()), json.dumps(also), unit, request)
@@ -181,6 +179,7 @@ class Ledger:
 
     def knows(self, job: str) -> bool:
         """Whether that job has been charged."""
+        _check_text(job=job)
         with self._transaction("read") as db:
             found = db.execute("SELECT 1 FROM charges WHERE job = ?", (job,)).fetchone()
         return found is not None
@@ -364,7 +363,7 @@ def _settle(db: sqlite3.Connection, unit: str, split: DeltaSplit) -> None:
 def _check_text(**values: object) -> None:
     for name, value in values.items():
         try:
-            if not isinstance(value, str):
+            if not isinstance(value, str) or not value:
                 raise TypeError
             value.encode()
         except (TypeError, UnicodeEncodeError):

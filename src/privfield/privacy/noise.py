@@ -26,6 +26,8 @@ LAWS: tuple[LawName, ...] = (
     "none",
 )
 
+_SUMMED = 1000  # discrete Gaussians up to this σ are summed; beyond, the continuous law will do
+
 
 @dataclass(frozen=True)
 class NoiseLaw:
@@ -46,7 +48,7 @@ class NoiseLaw:
         if self.name == "discrete-laplace":
             q = math.exp(-1 / steps)
             return self.grid * math.sqrt(2 * q) / -math.expm1(-1 / steps)
-        if self.name == "discrete-gaussian" and steps < 10:
+        if self.name == "discrete-gaussian" and steps < _SUMMED:
             values, weights = _gaussian_weights(steps)
             return self.grid * math.sqrt(float(values**2 @ weights))
         return self.scale * (math.sqrt(2) if self.name == "laplace" else 1)
@@ -64,9 +66,10 @@ class NoiseLaw:
             q = math.exp(-1 / steps)
             least = -steps * (math.log1p(-level) + math.log1p(q) - math.log(2)) - 1
             return self.grid * max(0, math.ceil(least - 1e-9))
-        if self.name == "discrete-gaussian" and steps < 10:
+        if self.name == "discrete-gaussian" and steps < _SUMMED:
             values, weights = _gaussian_weights(steps)
-            inside = [weights[np.abs(values) <= m].sum() for m in range(len(values) // 2 + 1)]
+            upper = weights[len(values) // 2 :]  # P(0), P(1), …
+            inside = 2 * np.cumsum(upper) - upper[0]
             return self.grid * int(np.searchsorted(inside, level))
         bound = self.scale * NormalDist().inv_cdf((1 + level) / 2)
         return self.grid * math.ceil(bound / self.grid) if self.name[0] == "d" else bound
@@ -98,9 +101,7 @@ def choose_noise(
     `noise` may be "laplace" or "gaussian" to insist. A pure budget admits Laplace only: Gaussian
     noise is not ε-DP for any ε.
     """
-    noise = noise.removeprefix("discrete-") if isinstance(noise, str) else noise
-    if noise not in ("auto", "laplace", "gaussian"):
-        raise InputError(f"noise must be 'auto', 'laplace' or 'gaussian'; got {noise!r}.")
+    noise = check_noise(noise)
     laplace_cost = PureDP(_pure_epsilon(budget))
     laplace = NoiseLaw("discrete-laplace", laplace_scale(sensitivity, laplace_cost.exact_epsilon))
     pure = isinstance(budget, PureDP) or (isinstance(budget, ApproxDP) and budget.exact_delta == 0)
@@ -175,6 +176,14 @@ def _insecure_noise(law: NoiseLaw, shape: tuple[int, ...], seed: int) -> NDArray
         lost = (np.abs(draws) - law.scale**2 / width) ** 2 / (2 * law.scale**2)
         found = np.concatenate([found, draws[rng.random(len(draws)) < np.exp(-lost)]])
     return found[:size].reshape(shape)
+
+
+def check_noise(noise: object) -> str:
+    """The kind of noise asked for, or an `InputError`; all noise on counts is discrete."""
+    kind = noise.removeprefix("discrete-") if isinstance(noise, str) else noise
+    if kind not in ("auto", "laplace", "gaussian"):
+        raise InputError(f"noise must be 'auto', 'laplace' or 'gaussian'; got {noise!r}.")
+    return str(kind)
 
 
 def check_seed(seed: object) -> int:

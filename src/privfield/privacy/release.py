@@ -44,11 +44,9 @@ def release(
     claim = budget if isinstance(budget, Budget) else None
 
     def charge() -> str:
-        return ledger.charge(
-            what, cost, adjacency, unit=unit, claim=claim, job=job, request=digest
-        )
+        return ledger.charge(what, cost, adjacency, unit=unit, claim=claim, job=job, request=digest)
 
-    if job and isinstance(job, str) and ledger.knows(job):
+    if job is not None and ledger.knows(job):
         stored = ledger.result(charge())
         if stored is not None:
             return stored

@@ -19,16 +19,16 @@ Number: TypeAlias = float | Fraction | Decimal
 
 def exact(value: object, name: str) -> Fraction:
     """The fraction that a user's number stands for; `name` is the parameter in the error text."""
-    if isinstance(value, bool) or not isinstance(value, Rational | float | Decimal):
-        item = getattr(value, "item", None)  # numpy scalars
-        if item is None or isinstance(item(), bool):
-            raise InputError(f"{name} must be a number; got {type(value).__name__}.")
-        return exact(item(), name)
-    if isinstance(value, Rational):  # int(): parts of numpy integers would overflow later
-        return Fraction(int(value.numerator), int(value.denominator))
-    if not math.isfinite(value):
-        raise InputError(f"{name} must be finite; got {value}.")
-    return Fraction(repr(float(value))) if isinstance(value, float) else Fraction(value)
+    number = value
+    if not isinstance(value, Rational | float | Decimal) and getattr(value, "ndim", None) == 0:
+        number = value.item()  # type: ignore[attr-defined]  # numpy scalars
+    if isinstance(number, bool) or not isinstance(number, Rational | float | Decimal):
+        raise InputError(f"{name} must be a number; got {type(value).__name__}.")
+    if isinstance(number, Rational):  # int(): parts of numpy integers would overflow later
+        return Fraction(int(number.numerator), int(number.denominator))
+    if not Decimal(number).is_finite():
+        raise InputError(f"{name} must be finite; got {number}.")
+    return Fraction(repr(float(number))) if isinstance(number, float) else Fraction(number)
 
 
 def float_below(value: Fraction) -> float:
