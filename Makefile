@@ -12,7 +12,7 @@ help:
 	@echo "make demo     make a small data set, measure it privately, print what was released"
 	@echo "make test     lint, type-check and test"
 	@echo "make format   let ruff rewrite the code"
-	@echo "make bench    print the benchmark tables of docs/benchmarks.md (minutes; large files)"
+	@echo "make bench    print the benchmark tables of docs/benchmarks.md (an hour; large files)"
 	@echo "make clean    remove .venv and caches"
 
 $(BIN)/python:
@@ -43,8 +43,8 @@ format: $(VENV)/.dev
 	$(BIN)/ruff format .
 
 bench: $(VENV)/.dev
-	$(BIN)/python benchmarks/counting.py
-	$(BIN)/python benchmarks/privacy.py
+	for name in counting selection privacy inference inference_loopy sampling; do \
+		echo "## $$name"; $(BIN)/python benchmarks/$$name.py || exit 1; done
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
