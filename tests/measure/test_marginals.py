@@ -3,6 +3,8 @@
 import io
 import json
 import logging
+from datetime import date
+from decimal import Decimal
 from fractions import Fraction
 from itertools import product
 
@@ -251,16 +253,91 @@ def test_public_metadata_is_the_same_on_neighbours(adjacency, tmp_path, capfd, c
     assert traces[0]["printed"] == ("", "", "")
 
 
+ODD_LINES = [
+    b"1",  # too few fields
+    b"1,2,3,4",  # too many
+    b"",  # nothing at all
+    b" ",
+    b'"a\nb",1',  # a line break inside quotes
+    b"\xff\xfe,1",  # no UTF-8
+    b"1e999," + b"9" * 5000,
+    b"x" * 200_000 + b",1",
+]
+
+
+@pytest.mark.parametrize("line", ODD_LINES, ids=range(len(ODD_LINES)))
+def test_one_odd_line_of_a_csv_changes_nothing_but_its_own_row(line, tmp_path, capfd, caplog):
+    rows = [b"%d,%d" % tuple(row) for row in DATA]
+    traces, tables = [], []
+    for number, changed in enumerate([rows, [*rows[:7], line, *rows[8:]]]):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        path = tmp_path / "data.csv"
+        path.write_bytes(b"\n".join([b"a,b", *changed]) + b"\n")
+        tables.append(pf.measure(path, SCHEMA, [("a", "b")], pf.NON_PRIVATE))
+        traces.append(public_trace(path, "replace-one", folder, capfd, caplog))
+    assert traces[0] == traces[1]
+    assert tables[0].total == tables[1].total == 500
+    assert np.abs(tables[0].tables[0] - tables[1].tables[0]).sum() <= 2
+
+
+ODD_OBJECTS = [None, 1.5, Decimal("1"), "x", b"\xff", {"HIV": 1}, [1], date(2020, 1, 1), 2**80, {1}]
+
+
+@pytest.mark.parametrize("value", ODD_OBJECTS, ids=repr)
+def test_one_odd_object_in_a_frame_changes_nothing_but_its_own_row(value, tmp_path, capfd, caplog):
+    schema = pf.Schema({"a": ["0", "1"], "b": 3})
+    traces, tables = [], []
+    for number in range(2):
+        a = [Decimal(int(x)) for x in DATA[:, 0]]
+        b = DATA[:, 1].astype(object)
+        if number:
+            a[7] = b[7] = value
+        frame = pd.DataFrame({"a": pd.Series(a, dtype=object), "b": pd.Series(b, dtype=object)})
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        tables.append(pf.measure(frame, schema, [("a", "b")], pf.NON_PRIVATE))
+        traces.append(public_trace(frame, "replace-one", folder, capfd, caplog))
+    assert traces[0] == traces[1]
+    assert np.abs(tables[0].tables[0] - tables[1].tables[0]).sum() <= 2
+
+
 def test_under_add_remove_progress_counts_nothing():
     news = []
     pf.measure(DATA, SCHEMA, CLIQUES, pf.PureDP(1), "add-remove", progress=news.append)
-    assert news and all(item.done is None for item in news)
+    assert [item.done for item in news] == [None, None]
     news.clear()
     pf.measure(DATA, SCHEMA, CLIQUES, pf.PureDP(1), progress=news.append)
     assert pf.Progress("counting", 500) in news
 
 
 # -- ledger and seed -------------------------------------------------------------------------------
+
+
+def test_a_finished_job_needs_no_data(tmp_path):
+    pd.DataFrame(DATA, columns=["a", "b"]).to_csv(tmp_path / "d.csv", index=False)
+    ledger = pf.Ledger(tmp_path / "l", total=pf.PureDP(1))
+    arguments = (tmp_path / "d.csv", SCHEMA, CLIQUES, pf.PureDP(1))
+    first = pf.measure(*arguments, ledger=ledger, job="a")
+    (tmp_path / "d.csv").unlink()
+    assert pf.measure(*arguments, ledger=ledger, job="a").to_bytes() == first.to_bytes()
+
+
+def test_rows_and_people_do_not_share_a_ledger(tmp_path):
+    ledger = pf.Ledger(tmp_path / "l", total=pf.PureDP(10))
+    pf.measure(PEOPLE, SCHEMA, [("a",)], pf.PureDP(1), ledger=ledger)
+    person = pf.Schema({"a": 2, "b": 3}, unit=pf.Person("id"))
+    with pytest.raises(pf.InputError, match=r"protects one row; .* one person \(id\)"):
+        pf.measure(PEOPLE, person, [("a",)], pf.PureDP(1), ledger=ledger)
+
+
+def test_gaussian_tables_after_a_structure_in_one_epsilon_delta_ledger(tmp_path):
+    """Halves of a total: a stable release, then Gaussian noise asked as (ε, δ)."""
+    ledger = pf.Ledger(tmp_path / "l", total=pf.ApproxDP(2, 1e-6))
+    half = ledger.total * 0.5
+    ledger.charge("structure", half, "replace-one")
+    m = pf.measure(DATA, SCHEMA, CLIQUES, half, noise="gaussian", ledger=ledger)
+    assert m.cost == pf.ZCDP(half.rho) and ledger.remaining is None
 
 
 def test_a_job_is_measured_once(tmp_path):
@@ -303,6 +380,7 @@ def test_bad_input_is_found_before_anything_is_charged(tmp_path):
         ({"noise": "gaussian"}, "no pure ε"),
         ({"insecure_seed": -1}, "insecure_seed must be a whole number from 0; got -1"),
         ({"insecure_seed": "x"}, "insecure_seed must be"),
+        ({"progress": 5}, "progress must be a function; got int"),
         ({"job": 5}, "job must be non-empty text"),
     ]
     for changes, text in bad:

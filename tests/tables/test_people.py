@@ -18,7 +18,7 @@ from privfield.errors import InputError
 from privfield.schema import Person, Schema
 from privfield.tables import sources
 from privfield.tables.people import WEIGHT_GRID, People
-from privfield.tables.table import open_table
+from privfield.tables.table import open_table, unit_weight, weight_grid
 
 CONNECTION = duckdb.connect()  # a relation does not keep its connection alive
 Row = tuple[Any, int]  # id, value
@@ -109,8 +109,7 @@ def test_a_person_changes_only_its_own_rows(
     weights = Counter[Any]()
     for value, weight in read(arrow(kind, rows), limit):
         weights[owner[value]] += weight
-    unit_weight = open_table(arrow(kind, rows), schema(limit)).unit_weight
-    assert all(weight <= unit_weight for weight in weights.values())
+    assert all(weight <= unit_weight(schema(limit)) for weight in weights.values())
     for person in set(weights):
         others = [row for row in rows if row[0] != person or nobody(row[0])]
         kept = [pair for pair in read(arrow(kind, rows), limit) if owner[pair[0]] != person]
@@ -172,13 +171,25 @@ def test_rows_that_turn_up_after_counting_weigh_nothing() -> None:
 
 
 def test_what_one_person_weighs() -> None:
-    data = {"x": [1], "id": [1]}
-    expected = {1: (1, 1, 1), 5: (1, 5, 5), None: (WEIGHT_GRID, 1, WEIGHT_GRID)}
+    expected = {1: (1, 1), 5: (1, 5), None: (WEIGHT_GRID, WEIGHT_GRID)}
     for limit, numbers in expected.items():
-        table = open_table(data, schema(limit))
-        assert (table.weight_grid, table.rows_per_unit, table.unit_weight) == numbers
-    table = open_table(data, Schema({"x": 2}))
-    assert (table.weight_grid, table.rows_per_unit, table.unit_weight) == (1, 1, 1)
+        assert (weight_grid(schema(limit)), unit_weight(schema(limit))) == numbers
+    assert (weight_grid(Schema({"x": 2})), unit_weight(Schema({"x": 2}))) == (1, 1)
+
+
+def test_ids_with_a_full_dictionary_of_small_indices() -> None:
+    for size, kind in ((128, pa.int8()), (256, pa.uint8())):
+        ids = pa.DictionaryArray.from_arrays(
+            pa.array([*range(size), None]).cast(kind), [str(number) for number in range(size)]
+        )
+        data = pa.table({"x": [number % 100 for number in range(size + 1)], "id": ids})
+        assert len(read(data, 1)) == size
+
+
+def test_ids_that_are_decimals() -> None:
+    for kind in (pa.decimal32(5, 2), pa.decimal64(5, 2), pa.decimal128(5, 2), pa.decimal256(5, 2)):
+        ids = pa.array(["1.00", "1.01", None, "1.00"]).cast(pa.decimal128(5, 2)).cast(kind)
+        assert read(pa.table({"x": [1, 2, 3, 4], "id": ids}), 1) == [(1, 1), (2, 1)]
 
 
 def test_sharing_needs_two_passes() -> None:

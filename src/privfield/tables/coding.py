@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 
 from privfield.schema import Variable
 from privfield.tables.batch import Codes, code_dtype
-from privfield.tables.rules import CodeRule, VariableRule
+from privfield.tables.guard import guarded
+from privfield.tables.objects import Objects, plain
+from privfield.tables.rules import CodeRule, VariableRule, remember
 from privfield.tables.steps import StepCoder, Steps
 
 LEGAL_TYPES = "text, whole numbers, decimal numbers, true/false and categories of these"
@@ -55,18 +57,28 @@ class Coder:
         self._dtype: Any = code_dtype(rule.size)
         self._steps: dict[np.dtype[Any], StepCoder] = {}
         self._seen: tuple[Any, Codes] | None = None
+        self._objects: dict[type, dict[Any, int]] = {
+            kind: {} for kind in (str, bytes, bool, int, float)
+        }
+        self._problem = f"data: column {variable.name!r} cannot be read."
 
     def code(self, column: Any) -> Codes:
-        """The codes of an Arrow array, or of a numpy column of positions."""
+        """The codes of an Arrow array, of objects, or of a numpy column of positions."""
+        return guarded(lambda: self._code(column), self._problem)
+
+    def _code(self, column: Any) -> Codes:
         if isinstance(column, np.ndarray):
             return self._numbers(column)
+        if isinstance(column, Objects):
+            codes: Any = np.array([self._object(value) for value in column.values], self._dtype)
+            return codes  # type: ignore[no-any-return]
         kind = column.type
         if pa.types.is_null(kind):
             return np.full(len(column), self._missing, self._dtype)
         if is_text(kind):
             column = column.dictionary_encode()
         elif pa.types.is_decimal(kind):
-            column = column.cast(pa.float64(), safe=False)
+            column = wide_decimals(column).dictionary_encode()
         elif pa.types.is_boolean(kind):
             truth = np.array([self._rule.truth(False), self._rule.truth(True)], self._dtype)
             return self._nulls(column, _pick(truth, _values(column.cast(pa.uint8()))))
@@ -75,6 +87,18 @@ class Coder:
             table = self._dictionary(column.dictionary)
             return self._nulls(indices, _pick(table, _values(indices)))
         return self._nulls(column, self._numbers(_values(column)))
+
+    def _object(self, value: Any) -> int:
+        """The code of one Python object, whatever the others are."""
+        # of the types that are asked for here, equal objects are equal values
+        known = self._objects.get(type(value)) if type(type(value)) is type else None
+        if known is None:
+            return self._rule.value(plain(value))
+        code = known.get(value)
+        if code is None:
+            code = self._rule.value(plain(value))
+            remember(known, value, code)
+        return code
 
     def _numbers(self, values: NDArray[Any]) -> Codes:
         coder = self._steps.get(values.dtype)
@@ -96,8 +120,10 @@ class Coder:
             rule = self._rule
             codes = [self._missing if text is None else rule.text(text) for text in texts]
             table: Codes = np.array(codes, self._dtype)
+        elif pa.types.is_decimal(values.type):
+            table = self._code(Objects(values.to_pylist()))
         else:
-            table = self.code(values)
+            table = self._code(values)
         # The old dictionary is kept alive, so that its memory cannot be used for another one.
         self._seen = values, table
         return table
@@ -109,6 +135,12 @@ class Coder:
             bits = np.frombuffer(column.buffers()[0], np.uint8)
             coding_kernels.put_missing(bits, column.offset, self._dtype(self._missing), codes)
         return codes
+
+
+def wide_decimals(column: Any) -> Any:
+    """Decimals in a type that Arrow can encode."""
+    kind = column.type
+    return column if kind.bit_width >= 128 else column.cast(pa.decimal128(38, kind.scale))
 
 
 def _values(column: Any) -> NDArray[Any]:

@@ -12,6 +12,7 @@ import pyarrow as pa
 from privfield.errors import InputError
 from privfield.tables.coding import is_text
 from privfield.tables.csv_source import CsvFile
+from privfield.tables.guard import guarded, guarded_items
 from privfield.tables.sources import (
     BATCH_ROWS,
     RawBatch,
@@ -19,8 +20,6 @@ from privfield.tables.sources import (
     check_names,
     check_type,
     cut,
-    guarded,
-    guarded_items,
 )
 
 _CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz")

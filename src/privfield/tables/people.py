@@ -8,7 +8,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from privfield.tables.coding import is_text
+from privfield.tables.coding import is_text, wide_decimals
+from privfield.tables.guard import guarded
+from privfield.tables.objects import Objects, identity
 
 WEIGHT_GRID = 2**20  # a whole row, when the rows of a person share its weight
 
@@ -16,8 +18,8 @@ WEIGHT_GRID = 2**20  # a whole row, when the rows of a person share its weight
 class People:
     """Numbers people in the order in which they turn up, and counts their rows.
 
-    Ids are compared exactly: text byte by byte, numbers by value. Memory grows with the number of
-    people, not of rows.
+    Ids are compared exactly: text byte by byte, numbers by value, Python objects as `identity`
+    says. Memory grows with the number of people, not of rows.
     """
 
     def __init__(self) -> None:
@@ -32,23 +34,34 @@ class People:
 
     def numbers(self, ids: Any) -> NDArray[np.int64]:
         """The number of the person of each row; −1 for rows without an id."""
+        people = guarded(lambda: self._look_up(ids), "data: the column of ids cannot be read.")
+        room = self._rows.size
+        if len(self._numbers) > room:
+            more = np.zeros(max(room, len(self._numbers)), np.int64)
+            self._rows = np.concatenate([self._rows, more])
+        return people
+
+    def _look_up(self, ids: Any) -> NDArray[np.int64]:
+        known = self._numbers
+        if isinstance(ids, Objects):
+            found = (identity(value) for value in ids.values)
+            numbers = [-1 if key is None else known.setdefault(key, len(known)) for key in found]
+            return np.array(numbers, np.int64)
         if pa.types.is_null(ids.type):
             return np.full(len(ids), -1, np.int64)
+        if pa.types.is_decimal(ids.type):
+            ids = wide_decimals(ids)
         if not pa.types.is_dictionary(ids.type):
             ids = ids.dictionary_encode()
         values = ids.dictionary
         if is_text(values.type):
             values = values.cast(pa.large_binary())
-        known = self._numbers
         # work per distinct id of the batch; the last entry stands for null
         table = [
             -1 if _is_nobody(value) else known.setdefault(value, len(known))
             for value in values.to_pylist()
         ]
-        room = self._rows.size
-        if len(known) > room:
-            self._rows = np.concatenate([self._rows, np.zeros(max(room, len(known)), np.int64)])
-        indices = ids.indices.fill_null(len(table)).cast(pa.int64())
+        indices = ids.indices.cast(pa.int64()).fill_null(len(table))
         people: NDArray[np.int64] = np.array([*table, -1], np.int64)[indices.to_numpy()]
         return people
 

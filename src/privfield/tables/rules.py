@@ -6,11 +6,14 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from privfield.schema import Variable, number_text
+from privfield.tables.objects import Plain
 from privfield.tables.steps import Steps, exact_steps, interval_steps, nearest_steps
 
 # Text that means "missing", unless it is itself a level of the variable.
@@ -24,7 +27,9 @@ _TRUTH = (
 
 _MISSING_BYTES = frozenset(text.encode() for text in MISSING_TEXTS)
 _DECIMAL = re.compile(rb"[+-]?[0-9]+\.[0-9]*")
-_REMEMBERED = 2**16  # texts whose code is kept; more would let memory grow with the table
+_LONGEST = 2**11  # bits of a whole number that may be a level; Python may refuse to write more
+_REMEMBERED = 2**16  # values whose code is kept
+_SHORT = 2**8
 
 
 @dataclass(frozen=True)
@@ -68,6 +73,17 @@ def checking_rule(variable: Variable) -> CodeRule:
     return CodeRule([FITS] * len(variable.levels), MISSING, UNKNOWN, unreadable)
 
 
+def remember(codes: dict[Any, int], value: Any, code: int) -> None:
+    """Keep the code of a value, unless it is long: memory may not grow with the table."""
+    if isinstance(value, str | bytes) and len(value) > _SHORT:
+        return
+    if isinstance(value, int) and value.bit_length() > _SHORT:
+        return
+    if len(codes) >= _REMEMBERED:
+        codes.clear()
+    codes[value] = code
+
+
 class VariableRule:
     """A variable and its codes: what numbers, truth values and texts are read as."""
 
@@ -81,6 +97,7 @@ class VariableRule:
         }
         self._remembered: dict[bytes, int] = {}
         self._numbers = self.steps(np.dtype(np.float64))
+        self._narrow: dict[np.dtype[Any], Steps] = {}
 
     def steps(self, dtype: np.dtype[Any]) -> Steps:
         """The codes of numbers in a column of that dtype."""
@@ -115,6 +132,49 @@ class VariableRule:
             pairs = [("true", "false")]
         return self._named.get(pairs[0][0 if value else 1].encode(), self._unknown)
 
+    def value(self, value: Plain) -> int:
+        """The code of a single value: what a column of its type would give."""
+        if value is None:
+            return self.rule.missing
+        if isinstance(value, bytes):
+            return self.text(value)
+        if isinstance(value, bool):
+            return self.truth(value)
+        if isinstance(value, int):
+            return self._integer(value)
+        if isinstance(value, float):
+            return self._numbers.at(value)
+        if isinstance(value, Decimal):
+            return self._decimal(value)
+        if isinstance(value, np.floating):
+            if value.dtype not in self._narrow:
+                self._narrow[value.dtype] = self.steps(value.dtype)
+            return self._narrow[value.dtype].at(float(value))
+        return self.rule.unreadable
+
+    def _integer(self, number: int) -> int:
+        if self.kind != "levels":
+            return self._numbers.at(number)
+        if number.bit_length() > _LONGEST:
+            return self._unknown
+        return self._named.get(b"%d" % number, self._unknown)
+
+    def _decimal(self, number: Decimal) -> int:
+        """Of levels, exactly that number; in an interval, what its text would be read as."""
+        if self.kind != "levels":
+            return self._numbers.at(float(number))
+        return self._decimals.get(number, self._unknown)
+
+    @cached_property
+    def _decimals(self) -> dict[Decimal, int]:
+        found = {
+            Decimal(name.decode()): code
+            for name, code in self._named.items()
+            if _fraction(name) is not None
+        }
+        whole = ((_whole(name), code) for name, code in self._named.items())
+        return found | {Decimal(number): code for number, code in whole if number is not None}
+
     def text(self, text: bytes) -> int:
         """The code of a text: as it stands, or else without the white space around it."""
         code = self._remembered.get(text)
@@ -122,9 +182,7 @@ class VariableRule:
             code = self._look_up(text)
             if code is None:
                 code = self._interpret(text.strip())
-            if len(self._remembered) >= _REMEMBERED:
-                self._remembered.clear()
-            self._remembered[text] = code
+            remember(self._remembered, text, code)
         return code
 
     @property

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from privfield.errors import InputError
-from privfield.schema import level_text, number_text
 from privfield.tables.coding import LEGAL_TYPES, is_legal
+from privfield.tables.guard import guarded, guarded_items
 
 BATCH_ROWS = 131_072  # bounds memory; large enough that work per batch does not show
 
@@ -24,12 +23,11 @@ ACCEPTED = (
     "or a 2-D numpy array of codes"
 )
 
-T = TypeVar("T")
-
 
 @dataclass(frozen=True)
 class RawBatch:
-    """Some rows as they came: one Arrow array (or numpy column of codes) per wanted column.
+    """Some rows as they came: one Arrow array, column of `Objects` or numpy column of
+    codes per wanted column.
 
     `ragged` rows came with the wrong number of fields, so that all their values are missing.
     """
@@ -65,10 +63,17 @@ def find_source(data: Any, wanted: Sequence[str], has_ids: bool) -> Source:
                 "apart: pass a frame or a file, or a schema whose unit is one row."
             )
         return ArraySource(data, wanted)
-    if hasattr(data, "__arrow_c_stream__"):
+    if hasattr(data, "iloc") and hasattr(data, "columns"):
+        # pandas would look for types in its objects' values
+        from privfield.tables.columns import frame_source
+
+        return frame_source(data, wanted)
+    if hasattr(data, "__arrow_c_stream__") and not hasattr(data, "iloc"):
         return StreamSource(data, wanted)
     if isinstance(data, Mapping):
-        return StreamSource(_table(data, wanted), wanted)
+        from privfield.tables.columns import mapping_source
+
+        return mapping_source(data, wanted)
     raise InputError(f"data must be {ACCEPTED}; got {type(data).__name__}.")
 
 
@@ -94,7 +99,8 @@ class ArraySource:
             kind = rows.dtype.kind
             size = min(rows.dtype.itemsize, 8)  # extended precision is read as double
             plain = np.dtype(np.uint8) if kind == "b" else np.dtype(f"{kind}{size}")
-            columns = np.ascontiguousarray(rows.T, dtype=plain)
+            with np.errstate(all="ignore"):  # numbers beyond double precision are infinite
+                columns = np.ascontiguousarray(rows.T, dtype=plain)
             yield RawBatch(list(columns), len(rows))
 
 
@@ -131,10 +137,6 @@ class StreamSource:
         known = any(hasattr(data, name) for name in ("columns", "num_rows", "__len__"))
         self.passes = known and not hasattr(data, "__next__")
         self._used = False
-        self._pandas = hasattr(data, "iloc") and hasattr(data, "columns")
-        if self._pandas:  # it converts what it hands over: only what is needed then
-            check_names(list(data.columns), wanted, f"data ({what})")
-            data = guarded(lambda: data[list(wanted)], self._problem)
         self._data = data
         self._wanted = list(wanted)
         schema = data.schema if isinstance(data, pa.RecordBatchReader) else self._schema()
@@ -148,9 +150,7 @@ class StreamSource:
         if not self.passes:
             self._data = self._open()
             return self._data.schema
-        if self._pandas:
-            data = data.iloc[:0]
-        elif callable(getattr(data, "limit", None)):
+        if callable(getattr(data, "limit", None)):
             data = guarded(lambda: data.limit(0), self._problem)
         reader = guarded(lambda: pa.RecordBatchReader.from_stream(data), self._problem)
         schema = reader.schema
@@ -164,12 +164,7 @@ class StreamSource:
         if callable(getattr(data, "project", None)):
             # DuckDB: some versions hand out the result of a relation only once
             data = guarded(lambda: data.project("*"), self._problem)
-        if not self._pandas:
-            return guarded(lambda: pa.RecordBatchReader.from_stream(data), self._problem)
-        with suppress(Exception):
-            return pa.RecordBatchReader.from_stream(data)
-        # pandas columns of mixed Python objects: one odd value must not stop the rest
-        return guarded(lambda: _objects_as_text(data), self._problem)
+        return guarded(lambda: pa.RecordBatchReader.from_stream(data), self._problem)
 
     def read(self) -> Iterator[RawBatch]:
         """Yield the wanted columns."""
@@ -191,39 +186,6 @@ class StreamSource:
                 yield from cut(columns, batch.num_rows)
         finally:
             reader.close()  # lets go of the connection that a half-read result holds
-
-
-def _objects_as_text(frame: Any) -> Any:
-    columns = {}
-    for name in frame.columns:
-        column = frame[name]
-        if column.dtype == object:
-            columns[name] = pa.array([_object_text(each) for each in column], pa.large_binary())
-        else:
-            columns[name] = pa.array(column, from_pandas=True)
-    return pa.table(columns).to_reader()
-
-
-def _object_text(value: Any) -> bytes | None:
-    """A Python object as the text that a CSV file would hold."""
-    if isinstance(value, bytes):
-        return value
-    if isinstance(value, str):
-        return value.encode("utf-8", "surrogatepass")
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return None
-    try:
-        if isinstance(value, float | np.floating):
-            return None if value != value else number_text(float(value)).encode()
-        return level_text(value).encode()
-    except Exception:
-        return b"\0"  # neither a level nor a number
-
-
-def _table(data: Mapping[Any, Any], wanted: Sequence[str]) -> Any:
-    check_names(list(data), wanted, "data")
-    problem = "data: a mapping must hold one 1-D column per name, all of one length and plain type."
-    return guarded(lambda: pa.table({name: data[name] for name in wanted}), problem)
 
 
 def cut(columns: Sequence[Any], rows: int, ragged: bool = False) -> Iterator[RawBatch]:
@@ -250,39 +212,22 @@ def check_names(found: Sequence[Any], wanted: Sequence[str], where: str, advice:
 def check_type(name: str, kind: Any, where: str) -> None:
     """Refuse a column by its type, which is public, never by its values."""
     if not is_legal(kind):
-        raise InputError(
-            f"{where}: column {name!r} has type {_type_name(kind)}; legal types are {LEGAL_TYPES}. "
-            "Convert it, or take it out of the schema."
-        )
+        refuse_type(name, _type_name(kind), where)
+
+
+def refuse_type(name: str, kind: str, where: str) -> NoReturn:
+    """Say that a column's declared type is not legal."""
+    raise InputError(
+        f"{where}: column {name!r} has type {kind}; legal types are {LEGAL_TYPES}. "
+        "Convert it, or take it out of the schema."
+    )
 
 
 def _type_name(kind: Any) -> str:
-    """The type without its details: of Python objects, details such as keys are values."""
+    """The type without its details, such as the keys of a struct."""
     if pa.types.is_dictionary(kind):
         return f"dictionary of {_type_name(kind.value_type)}"
     return re.split(r"[<\[]", str(kind))[0]
-
-
-def guarded(call: Callable[[], T], problem: str) -> T:
-    """What `call` gives, or an `InputError` that keeps nothing of the original exception.
-
-    Readers quote values in their messages. The error is raised after the handler, so that it
-    does not even carry the original as its context.
-    """
-    try:
-        return call()
-    except InputError:
-        raise
-    except Exception:
-        pass
-    raise InputError(problem)
-
-
-def guarded_items(items: Iterator[T], problem: str) -> Iterator[T]:
-    """The items of an iterator of a foreign library, with `guarded` errors."""
-    done = object()
-    while (item := guarded(lambda: next(items, done), problem)) is not done:
-        yield item  # type: ignore[misc]
 
 
 def _count(items: Sequence[Any], noun: str) -> str:
