@@ -100,7 +100,7 @@ def measure(
     }
     released = release(
         prepare,
-        what=f"{len(names)} contingency tables with {law.name} noise",
+        what=f"{len(names)} contingency table{'s' * (len(names) != 1)} with {law.name} noise",
         cost=cost,
         budget=spend,
         adjacency=neighbours,
@@ -183,7 +183,7 @@ def _report(batches: Iterator[Any], progress: ProgressCallback | None, public: b
         while public and told + _NEWS_ROWS <= rows:
             told += _NEWS_ROWS
             _tell(progress, Progress("counting", told))
-    if public:
+    if public and (rows > told or not rows):
         _tell(progress, Progress("counting", rows))
 
 

@@ -185,8 +185,9 @@ class Measurements:
     def __repr__(self) -> str:
         stamp = f"{self.stamp}. " if self.stamp else ""
         cells = sum(table.size for table in self.tables)
+        tables = f"{len(self.tables)} noisy table{'s' * (len(self.tables) != 1)}"
         return (
-            f"<{stamp}{len(self.tables)} noisy tables, {cells:,} cells, {self.noise} noise, "
+            f"<{stamp}{tables}, {cells:,} cells, {self.noise} noise, "
             f"cost {self.cost}, {self.adjacency}>"
         )
 
