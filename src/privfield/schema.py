@@ -80,7 +80,7 @@ class Person:
     rows: int | None = 1
 
     def __post_init__(self) -> None:
-        _check_name(self.column, "Person: column")
+        check_name(self.column, "Person: column")
         if self.rows is not None and (
             isinstance(self.rows, bool)
             or not isinstance(self.rows, int)
@@ -295,7 +295,7 @@ def level_text(level: object) -> str:
 def _variable(
     name: str, given: Any, missing: Mapping[str, object], unknown: Mapping[str, object]
 ) -> Variable:
-    _check_name(name, "Schema: variable name")
+    check_name(name, "Schema: variable name")
     edges: tuple[float, ...] = ()
     if isinstance(given, Bins):
         kind, levels, edges = "bins", given.labels, given.edges
@@ -340,7 +340,8 @@ def _check_rules(
             raise InputError(f"Schema: {label} names {name!r}, which is not a variable.")
 
 
-def _check_name(name: object, what: str) -> None:
+def check_name(name: object, what: str) -> None:
+    """A name is text that a file can hold, or it is an `InputError`."""
     if not isinstance(name, str) or not name.strip():
         raise InputError(f"{what} must be non-empty text; got {name!r}.")
     _check_writable(name)

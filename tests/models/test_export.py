@@ -19,6 +19,9 @@ def test_graphml_reads_back(tmp_path):
     graph = nx.read_graphml(tmp_path / "g.graphml")
     assert graph.edges["low mood", "b"]["weight"] == 0.5
     assert graph.nodes["c"]["field"] == -1
+    network = pf.NetworkIsing([[0, 0.5], [0.5, 0]], beta=0.7, field=0.1)
+    write_graphml(network, tmp_path / "n.graphml")
+    assert nx.read_graphml(tmp_path / "n.graphml").graph["beta"] == 0.7
     assert list(graph.nodes(data=True)) == list(ISING.graph().nodes(data=True))
     assert nx.utils.edges_equal(graph.edges(data=True), ISING.graph().edges(data=True))
 
@@ -44,6 +47,19 @@ def test_uai_has_the_same_distribution(tmp_path):
         joint = joint * np.transpose(table, order).reshape(spread)
     assert next(tokens, None) is None
     np.testing.assert_allclose(joint / joint.sum(), model.marginal(["a", "b", "c"]), atol=1e-12)
+
+
+def test_uai_never_makes_the_unlikely_impossible(tmp_path):
+    schema = pf.Schema({"a": 2, "b": 2})
+    cliques = [("a",), ("a", "b")]
+    even = pf.MarkovRandomField(schema, cliques, [[0, -1e4], [[-1e4, -1e4], [0, 0]]])
+    write_uai(even, tmp_path / "even.uai")  # the large parts cancel
+    values = (tmp_path / "even.uai").read_text().split()[-4:]
+    assert [float(v) for v in values] == [1, 1, 1, 1]
+    steep = pf.MarkovRandomField(schema, [("a", "b")], [[[0, -1e4], [-1e4, 0]]])
+    with pytest.raises(pf.InputError, match="unlikely into what is impossible"):
+        write_uai(steep, tmp_path / "steep.uai")
+    assert not (tmp_path / "steep.uai").exists()
 
 
 def test_qgraph_files(tmp_path):

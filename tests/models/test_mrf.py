@@ -136,6 +136,70 @@ def test_extreme_potentials():
     np.testing.assert_allclose(model.marginal(["a", "c"]), expected, atol=1e-9)
 
 
+def test_divergence_is_infinite_by_support_not_by_what_a_float_can_show():
+    schema = pf.Schema({"a": 2})
+    rare = pf.MarkovRandomField(schema, [("a",)], [[0, -1000]])
+    never = pf.MarkovRandomField(schema, [("a",)], [[0, -np.inf]])
+    assert rare.marginal(["a"])[1] == 0
+    assert rare.kl_divergence(never) == np.inf
+    assert never.kl_divergence(rare) == 0
+
+
+@pytest.mark.parametrize("size", [1e3, 1e5, 1e7])
+def test_parts_that_cancel_cost_no_digits(size):
+    """Constants, and f(b) added to one clique and taken from another: nothing has changed."""
+    schema = pf.Schema({"a": 2, "b": 3, "c": 2})
+    rng = np.random.default_rng(3)
+    left, right = rng.normal(size=(2, 3)), rng.normal(size=(3, 2))
+    f = size * rng.normal(size=3)
+    plain = pf.MarkovRandomField(schema, [("a", "b"), ("b", "c")], [left, right])
+    loud = pf.MarkovRandomField(
+        schema, [("a", "b"), ("b", "c"), ()], [left + f, right - f[:, None], 1e17]
+    )
+    _, p, _ = enumerate_model(plain)
+    accuracy = 1e-14 * size  # what the potentials themselves lost when f was added
+    assert plain.entropy() == pytest.approx(-(p @ np.log(p)), abs=1e-12)
+    assert loud.entropy() == pytest.approx(plain.entropy(), abs=accuracy)
+    assert loud.kl_divergence(plain) == pytest.approx(0, abs=accuracy)
+
+
+def test_conditioning_works_where_exact_answers_are_too_large():
+    rng = np.random.default_rng(1)
+    upper = np.triu(rng.normal(size=(60, 60)) / 60, 1)
+    model = pf.IsingModel(upper + upper.T).condition({"x0": 1})
+    assert model.sample(50, rng, "gibbs").shape == (50, 59)
+
+
+def test_many_correlations_of_a_long_chain():
+    p = 150
+    weights = np.diag(np.full(p - 1, 0.5), 1)
+    found = pf.IsingModel(weights + weights.T).correlations()
+    distance = np.abs(np.subtract.outer(np.arange(p), np.arange(p)))
+    np.testing.assert_allclose(found, np.tanh(0.5) ** distance, atol=1e-12)
+
+
+def test_an_edge_that_says_nothing_is_none_and_a_small_one_counts():
+    schema = pf.Schema({"a": 2, "b": 2, "c": 2})
+    cliques = [("a", "b"), ("b", "c")]
+    nothing = [[0.1, 0.2], [0.3, 0.4]]
+    model = pf.MarkovRandomField(schema, cliques, [nothing, nothing])
+    assert model.min_weight == np.inf and model.to_ising().min_weight == np.inf
+    small, large = np.array([[1, -1], [-1, 1]]) * 1e-7, np.array([[1, -1], [-1, 1]]) * 1e6
+    model = pf.MarkovRandomField(schema, cliques, [small, large])
+    assert model.min_weight == pytest.approx(1e-7)
+    ab, bc = np.array([[0.1, 0.7], [0.3, 0.2]]), np.array([[0.3, 0.9], [0.8, 0.5]])
+    triple = pf.MarkovRandomField(schema, [("a", "b", "c")], [ab[:, :, None] + bc])
+    pairwise = pf.MarkovRandomField(schema, cliques, [ab, bc])
+    np.testing.assert_allclose(triple.to_ising().weights, pairwise.to_ising().weights, atol=1e-15)
+
+
+def test_structural_zeros_have_no_width():
+    schema = pf.Schema({"a": 2, "b": 2}, forbidden=[{"a": 0, "b": 0}])
+    for ask in ("width", "min_weight"):
+        with pytest.raises(pf.InputError, match="structural zeros"):
+            getattr(pf.MarkovRandomField(schema, [], []), ask)
+
+
 def test_likelihood_of_a_forbidden_row():
     schema = pf.Schema({"a": 2, "b": 2})
     model = pf.MarkovRandomField(schema, [("a", "b")], [[[0, -np.inf], [0, 0]]])
@@ -175,6 +239,9 @@ BAD = [
     (lambda s: pf.MarkovRandomField(s, [("a",)], [[0, np.inf]]), "NaN or"),
     (lambda s: pf.MarkovRandomField(s, [("a",)], [[-np.inf] * 2]), "forbids every state"),
     (lambda s: pf.MarkovRandomField(s, [("a",)], [["x", "y"]]), "numbers only"),
+    (lambda s: pf.MarkovRandomField(s, [("a",)], [[1j, 0]]), "numbers only"),
+    (lambda s: pf.MarkovRandomField(s, [("a",)], [[1e308, 0]]), "within ±1e"),
+    (lambda s: pf.MarkovRandomField(s, None, None), "cliques must be a list; got NoneType"),
     (lambda s: pf.MarkovRandomField(s, [("a", "a")], [np.zeros((2, 2))]), "twice"),
     (lambda s: pf.MarkovRandomField(s, [("z",)], [[0, 0]]), "no variable 'z'"),
     (lambda s: pf.MarkovRandomField(s, [("a",)], []), "one table for each of 1 cliques; got 0"),

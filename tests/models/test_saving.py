@@ -1,5 +1,8 @@
 """Model files: bit for bit, and damage is a clear error."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -33,6 +36,16 @@ def test_saved_and_loaded_bit_for_bit(model, tmp_path):
     for mine, theirs in zip(model.factors.tables, back.factors.tables, strict=True):
         assert (mine == theirs).all()
     assert back.log_partition() == model.log_partition()
+
+
+@pytest.mark.parametrize("model", MODELS, ids=repr)
+def test_copies_of_a_model_that_has_answered(model):
+    model.log_partition()
+    before = model.marginal(model.schema.names[:2])
+    for twin in (copy.deepcopy(model), pickle.loads(pickle.dumps(model)), copy.copy(model)):
+        assert type(twin) is type(model)
+        assert (twin.marginal(model.schema.names[:2]) == before).all()
+        assert model_bytes(twin) == model_bytes(model)
 
 
 @given(which=st.sampled_from(MODELS), cut=st.floats(0, 1, exclude_max=True))

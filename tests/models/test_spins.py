@@ -134,6 +134,44 @@ def test_a_large_network_needs_no_dense_matrix():
     assert sample.shape == (2, n) and sample.dtype == np.int8
 
 
+def test_a_large_sparse_network_answers_without_a_dense_matrix():
+    n = 30_000
+    ring = csr_array((np.ones(n), (np.arange(n), (np.arange(n) + 1) % n)), shape=(n, n))
+    model = pf.NetworkIsing(ring + ring.T, beta=0.4)
+    assert model.inference_size().treewidth == 2
+    # the ring's transfer matrix: Z = (2 cosh β)ⁿ + (2 sinh β)ⁿ
+    assert model.log_partition() == pytest.approx(n * np.log(2 * np.cosh(0.4)), rel=1e-9)
+    assert model.loopy().converged
+    with pytest.raises(pf.InputError, match="dense matrix, for up to 20,000"):
+        model.to_ising()
+
+
+def test_the_size_of_a_huge_monomial_is_known_without_its_table():
+    model = pf.PolynomialMRF({tuple(range(40)): 1.0}, size=40)
+    assert model.inference_size().treewidth == 39
+
+
+def test_a_network_does_not_share_its_callers_matrix():
+    where = ([0, 1, 0, 2], [1, 0, 2, 0])
+    given = csr_array((np.array([0.5, 0.5, 0.0, 0.0]), where), shape=(3, 3))  # explicit zeros
+    stored = given.nnz
+    model = pf.NetworkIsing(given, beta=1)
+    assert given.nnz == stored
+    given.data[:] = 9
+    assert model.couplings.max() == 0.5
+    with pytest.raises(ValueError, match="read-only"):
+        model.couplings.data[:] = 7
+
+
+def test_last_digits_of_a_scaling_are_averaged():
+    third = np.nextafter(1 / 3, 1)
+    assert pf.NetworkIsing([[0, 1 / 3], [third, 0]], 1).couplings.nnz == 2
+    assert (
+        pf.IsingModel([[0, 1 / 3], [third, 0]]).weights
+        == pf.IsingModel([[0, third], [1 / 3, 0]]).weights
+    ).all()
+
+
 W2 = [[0, 1], [1, 0]]
 BAD = [
     (lambda: pf.IsingModel([[0, 1], [2, 0]], [0, 0]), "symmetric"),
@@ -158,10 +196,25 @@ BAD = [
     (lambda: pf.NetworkIsing([[1, 0], [0, 0]], 1), "nobody is their own peer"),
     (lambda: pf.NetworkIsing(np.zeros((2, 3)), 1), "square matrix"),
     (lambda: pf.NetworkIsing([[0, np.inf], [np.inf, 0]], 1), "finite"),
-    (lambda: pf.NetworkIsing(W2, np.nan), "beta must be a finite number; got nan"),
+    (lambda: pf.NetworkIsing(W2, np.nan), "beta must be a finite number.*got nan"),
     (lambda: pf.NetworkIsing(W2, 1, field="x"), "field must be a finite number"),
     (lambda: pf.NetworkIsing(W2, 1).statistic([1, 1, 1]), "must have 2 columns; got 3"),
     (lambda: pf.NetworkIsing("x", 1), "square matrix"),
+    (lambda: pf.NetworkIsing(W2, None), "beta must be a finite number.*got None"),
+    (lambda: pf.NetworkIsing(W2, 1j), "beta must be a finite number"),
+    (lambda: pf.NetworkIsing(np.array(W2) * 1j, 1), "square matrix of numbers"),
+    (lambda: pf.IsingModel(np.array(W2) * 1j), "numbers only"),
+    (lambda: pf.IsingModel(np.array(W2) * 1e308), "finite numbers only, up to"),
+    (lambda: pf.IsingModel(W2, names=5), "2 different names; got int"),
+    (lambda: pf.IsingModel(W2, names=[1, 2]), "names: each must be non-empty text; got 1"),
+    (lambda: pf.IsingModel(W2, names=["", "b"]), "names: each must be non-empty text"),
+    (lambda: pf.IsingModel(W2).condition(["x0"]), "evidence must map"),
+    (lambda: pf.IsingModel(W2).condition({"x0": True}), "no level True"),
+    (lambda: pf.IsingModel(W2).sample(10**13), "Sample in parts"),
+    (lambda: pf.IsingModel(W2).log_likelihood(np.ones((3, 5))), "must have 2 columns; got 5"),
+    (lambda: pf.PolynomialMRF({(0,): None}, size=2), "must be a finite number"),
+    (lambda: pf.PolynomialMRF({(True,): 1.0}, size=2), "different positions"),
+    (lambda: pf.PolynomialMRF({tuple(range(40)): 1.0}, size=40).log_partition(), r"2\^40 states"),
 ]
 
 

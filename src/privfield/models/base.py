@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from privfield.errors import InputError
 from privfield.inference.factors import Factors, Table
+from privfield.models.canonical import canonical
 from privfield.schema import Schema
 
 if TYPE_CHECKING:
@@ -24,6 +25,13 @@ if TYPE_CHECKING:
     from privfield.inference.loopy import LoopyResult
     from privfield.models.ising import IsingModel
     from privfield.models.mrf import MarkovRandomField
+
+LARGEST = 1e100  # of a log-potential: sums of many stay far from overflow
+_MAX_SAMPLE_CELLS = 1 << 34
+
+
+class ForbidsEverything(InputError):
+    """The potentials of a model leave no possible state."""
 
 
 class Model(ABC):
@@ -58,6 +66,12 @@ class Model(ABC):
     def _parts(self) -> tuple[str, dict[str, Any], dict[str, NDArray[Any]]]:
         """Kind, header and arrays of the saved model."""
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copies and pickles carry the model, not what was computed from it."""
+        from privfield.models.saving import model_bytes, model_from_bytes
+
+        return model_from_bytes, (model_bytes(self),)
+
     # -- exact answers -----------------------------------------------------------------------------
 
     @cached_property
@@ -68,7 +82,11 @@ class Model(ABC):
         """Treewidth, cells and bytes of exact inference, found without doing any."""
         from privfield.inference.contraction import contraction_size
 
-        return contraction_size(self.factors.shape, self.factors.cliques)
+        return contraction_size(*self._structure())
+
+    def _structure(self) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
+        """Shape and cliques of `factors`, found without making tables."""
+        return self.factors.shape, self.factors.cliques
 
     def log_partition(self) -> float:
         """log Z = log Σₓ exp(Σ potentials)."""
@@ -80,26 +98,27 @@ class Model(ABC):
 
     def entropy(self) -> float:
         """Shannon entropy in nats."""
-        return self._exact.log_partition - self._exact.expected(self.factors)
+        exact = self._exact
+        return max(0.0, exact.scaled_log_partition - exact.expected(exact.factors))
 
     def kl_divergence(self, other: Model) -> float:
         """KL(this ‖ other) in nats, exact; inf where other forbids what this allows."""
         check_same_variables(self, other)
-        mine = self._exact.expected(self.factors) - self._exact.log_partition
-        theirs = self._exact.expected(other.factors)
-        if theirs == -math.inf:
+        mine, theirs = self._exact, other._exact
+        if not mine.allows_only_what(theirs.factors):
             return math.inf
-        return max(0.0, mine - theirs + other.log_partition())  # rounding may fall below 0
+        inside = mine.expected(mine.factors) - mine.expected(theirs.factors)
+        gap = inside - mine.scaled_log_partition + theirs.scaled_log_partition
+        return max(0.0, gap)  # rounding may fall below 0
 
     def log_likelihood(self, data: Any) -> float:
         """The log-probability of all rows together, read in batches; −inf if one is forbidden."""
         from privfield.tables.table import open_table
 
-        total, rows = 0.0, 0
-        for batch in open_table(data, self.schema).batches():
-            total += float(log_scores(self.factors, batch.columns, batch.rows).sum())
-            rows += batch.rows
-        return total - rows * self.log_partition()
+        table, log_z, total = open_table(data, self.schema), self.log_partition(), 0.0
+        for batch in table.batches():
+            total += float((log_scores(self.factors, batch.columns, batch.rows) - log_z).sum())
+        return total
 
     def condition(self, evidence: Mapping[str, object]) -> MarkovRandomField:
         """The distribution of the other variables, given the levels of these."""
@@ -110,7 +129,7 @@ class Model(ABC):
         from privfield.inference.exact import most_likely_state
 
         self._exact.log_partition  # noqa: B018 - refuses models without a possible state
-        codes = most_likely_state(self._exact.plan, self.factors.tables)
+        codes = most_likely_state(self._exact.plan, self._exact.factors.tables)
         return {v.name: v.levels[c] for v, c in zip(self.schema.variables, codes, strict=True)}
 
     def sample(
@@ -121,7 +140,8 @@ class Model(ABC):
         Gibbs samples are only nearly independent, and a warning says when the chains did not
         agree; `inference.sampling.sample_gibbs` gives all diagnostics.
         """
-        codes = self._sample_codes(check_count(n), check_rng(rng), method)
+        count = check_count(n, len(self.schema))
+        codes = self._sample_codes(count, check_rng(rng), method)
         wide = max(self.schema.shape) > 256
         return codes.astype(np.uint16 if wide else np.uint8)
 
@@ -130,7 +150,7 @@ class Model(ABC):
             from privfield.inference.exact import sample_states
 
             self._exact.log_partition  # noqa: B018 - refuses models without a possible state
-            return sample_states(self._exact.plan, self.factors.tables, n, rng)
+            return sample_states(self._exact.plan, self._exact.factors.tables, n, rng)
         if method == "gibbs":
             from privfield.inference.sampling import sample_gibbs
 
@@ -170,16 +190,17 @@ class Model(ABC):
 
 
 class _Exact:
-    """Exact answers of fixed factors; what was computed once is kept."""
+    """Exact answers from canonical factors; what was computed once is kept."""
 
     def __init__(self, factors: Factors, schema: Schema) -> None:
         from privfield.inference.contraction import contraction_size, plan_contraction
 
-        self._factors = factors
+        self.factors, self._constant = canonical(factors)
+        self._schema = schema
         try:
-            self.plan = plan_contraction(factors.shape, factors.cliques)
+            self.plan = plan_contraction(self.factors.shape, self.factors.cliques)
         except InputError:
-            size = contraction_size(factors.shape, factors.cliques)
+            size = contraction_size(self.factors.shape, self.factors.cliques)
             names = [schema.names[position] for position in size.largest_scope]
             raise InputError(
                 f"exact answers would need at least {size.bytes / 2**30:.3g} GiB: the variables "
@@ -187,18 +208,30 @@ class _Exact:
                 f"(treewidth {size.treewidth}). Use loopy belief propagation (model.loopy()) or "
                 'model.sample(n, method="gibbs"), fewer cliques, or coarser levels.'
             ) from None
+        self._homes: dict[int, list[int]] = {}
+        for number, clique in enumerate(self.factors.cliques):
+            for variable in clique:
+                self._homes.setdefault(variable, []).append(number)
 
     @cached_property
-    def log_partition(self) -> float:
-        found = self.plan.log_partition(self._factors.tables)
+    def scaled_log_partition(self) -> float:
+        """log Z of the canonical factors."""
+        found = self.plan.log_partition(self.factors.tables)
         if found == -math.inf:
-            raise InputError("the model forbids every state: its potentials leave no possibility.")
+            raise ForbidsEverything(
+                "the model forbids every state: its potentials leave no possibility."
+            )
         return float(found)
+
+    @property
+    def log_partition(self) -> float:
+        """log Z of the factors as given."""
+        return self.scaled_log_partition + self._constant
 
     @cached_property
     def _clique_marginals(self) -> list[Table]:
-        self.log_partition  # noqa: B018 - refuses models without a possible state
-        return self.plan.run(self._factors.tables)[1]
+        self.scaled_log_partition  # noqa: B018 - refuses models without a possible state
+        return self.plan.run(self.factors.tables)[1]
 
     def marginals(self, cliques: Sequence[tuple[int, ...]]) -> list[Table]:
         """Joint distributions of sets of variables, which need share no clique."""
@@ -206,14 +239,15 @@ class _Exact:
 
         known = [self._from_clique(clique) for clique in cliques]
         missing = [c for c, table in zip(cliques, known, strict=True) if table is None]
-        found = iter(marginals(self._factors, missing)[1] if missing else ())
+        found = iter(marginals(self.factors, missing)[1] if missing else ())
         return [next(found) if table is None else table for table in known]
 
     def marginal(self, clique: tuple[int, ...]) -> Table:
+        """The joint distribution of one set of variables."""
         return self.marginals([clique])[0]
 
     def expected(self, factors: Factors) -> float:
-        """The expectation of the sum of log-potentials; −inf if one is forbidden but possible."""
+        """The expectation of the sum of log-potentials of `factors`, whose zeros are ours too."""
         tables = self.marginals(factors.cliques)
         total = 0.0
         for probability, potential in zip(tables, factors.tables, strict=True):
@@ -221,13 +255,35 @@ class _Exact:
             total += float(probability[possible] @ potential[possible])
         return total
 
+    def allows_only_what(self, factors: Factors) -> bool:
+        """Whether every state that is possible here is possible there.
+
+        Judged by support, not by probabilities, which may be too small for a float.
+        """
+        zeros = [
+            (clique, np.isneginf(table))
+            for clique, table in zip(factors.cliques, factors.tables, strict=True)
+            if np.isneginf(table).any()
+        ]
+        if not zeros:
+            return True
+        flat = [np.where(np.isneginf(table), -np.inf, 0.0) for table in self.factors.tables]
+        support = _Exact(
+            Factors(self.factors.shape, self.factors.cliques, tuple(flat)), self._schema
+        )
+        found = support.marginals([clique for clique, _ in zeros])
+        return not any(
+            (p[forbidden] > 0).any() for p, (_, forbidden) in zip(found, zeros, strict=True)
+        )
+
     def _from_clique(self, wanted: tuple[int, ...]) -> Table | None:
         if not wanted:
-            self.log_partition  # noqa: B018 - refuses models without a possible state
+            self.scaled_log_partition  # noqa: B018 - refuses models without a possible state
             return np.ones(())
-        for index, clique in enumerate(self._factors.cliques):
+        for number in self._homes.get(wanted[0], ()):
+            clique = self.factors.cliques[number]
             if set(wanted) <= set(clique):
-                table = self._clique_marginals[index]
+                table = self._clique_marginals[number]
                 drop = tuple(axis for axis, v in enumerate(clique) if v not in wanted)
                 kept = [v for v in clique if v in wanted]
                 return np.transpose(table.sum(axis=drop), [kept.index(v) for v in wanted])
@@ -251,12 +307,17 @@ def check_same_variables(model: Model, other: object) -> None:
         raise InputError("other must have the same variables with the same levels, in order.")
 
 
-def check_count(n: object) -> int:
-    """A number of samples, or an `InputError`."""
+def check_count(n: object, variables: int) -> int:
+    """A number of samples that fits in memory, or an `InputError`."""
     if isinstance(n, float) and n.is_integer():
         n = int(n)
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
         raise InputError(f"n must be a whole number from 0; got {n!r}.")
+    if int(n) * variables > _MAX_SAMPLE_CELLS:
+        raise InputError(
+            f"n must be at most {_MAX_SAMPLE_CELLS // variables:,} for {variables:,} variables at "
+            f"once; got {n:,}. Sample in parts."
+        )
     return int(n)
 
 
@@ -270,13 +331,25 @@ def check_rng(rng: object) -> np.random.Generator:
 
 
 def finite_array(values: object, name: str, shape: tuple[int, ...] | None = None) -> Table:
-    """A float array without NaN or inf, of that shape if given."""
+    """A float array of numbers that inference can hold, of that shape if given."""
     try:
-        array = np.array(values, dtype=np.float64)
+        array = np.array(values)
+        if array.dtype.kind not in "biuf":
+            raise TypeError
+        array = array.astype(np.float64)
     except (TypeError, ValueError):
         raise InputError(f"{name} must hold numbers only.") from None
     if shape is not None and array.shape != shape:
         raise InputError(f"{name} must have shape {shape}; got {array.shape}.")
-    if not np.isfinite(array).all():
-        raise InputError(f"{name} must hold finite numbers only.")
+    if not (np.abs(array) <= LARGEST).all():
+        raise InputError(f"{name} must hold finite numbers only, up to ±{LARGEST:g}.")
     return array
+
+
+def finite_number(value: object, name: str) -> float:
+    """A number that inference can hold."""
+    if isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool):
+        number = float(value)
+        if abs(number) <= LARGEST:
+            return number
+    raise InputError(f"{name} must be a finite number, up to ±{LARGEST:g}; got {value!r}.")

@@ -12,7 +12,9 @@ import numpy as np
 
 from privfield.errors import InputError
 from privfield.files import write_whole
+from privfield.inference.factors import Factors
 from privfield.models.base import Model
+from privfield.models.canonical import canonical
 
 
 def write_graphml(model: Model, path: str | os.PathLike[str]) -> None:
@@ -28,15 +30,15 @@ def write_graphml(model: Model, path: str | os.PathLike[str]) -> None:
 def write_uai(model: Model, path: str | os.PathLike[str]) -> None:
     """The UAI competition format: variables by number in column order, potentials as numbers.
 
-    Each table is divided by its largest entry, so that none overflows: log Z there is smaller by
-    the sum of those maxima.
+    Tables are brought to canonical form, with largest entry 1, so that none overflows: log Z in the
+    file differs from ours by a constant.
     """
-    factors = model.factors
+    factors = _plain_factors(model)
     lines = ["MARKOV", str(len(factors.shape)), " ".join(map(str, factors.shape))]
     lines.append(str(len(factors.cliques)))
     lines += [" ".join(map(str, (len(clique), *clique))) for clique in factors.cliques]
     for table in factors.tables:
-        values = np.exp(table - table.max()).ravel()
+        values = np.exp(table).ravel()
         lines += ["", str(values.size), " ".join(repr(float(value)) for value in values)]
     with write_whole(path) as file:
         file.write(("\n".join(lines) + "\n").encode())
@@ -76,7 +78,7 @@ def to_pgmpy(model: Model) -> Any:
         from pgmpy.models import DiscreteMarkovNetwork
     except ImportError:
         raise InputError("to_pgmpy needs the package pgmpy (pip install pgmpy).") from None
-    factors, names = model.factors, model.schema.names
+    factors, names = _plain_factors(model), model.schema.names
     network = DiscreteMarkovNetwork()
     network.add_nodes_from(names)
     network.add_edges_from(model.graph().edges)
@@ -89,15 +91,27 @@ def to_pgmpy(model: Model) -> Any:
         strict=True,
     )
     for clique, table in everything:
-        if clique:
-            chosen = [names[position] for position in clique]
-            values = np.exp(table - table.max())
-            network.add_factors(
-                DiscreteFactor(
-                    chosen, table.shape, values, state_names={name: states[name] for name in chosen}
-                )
+        chosen = [names[position] for position in clique]
+        network.add_factors(
+            DiscreteFactor(
+                chosen,
+                table.shape,
+                np.exp(table),
+                state_names={name: states[name] for name in chosen},
             )
+        )
     return network
+
+
+def _plain_factors(model: Model) -> Factors:
+    """Factors whose exponentials keep every possible state possible; others are refused."""
+    factors, _ = canonical(model.factors)
+    if any((np.isfinite(table) & (np.exp(table) == 0)).any() for table in factors.tables):
+        raise InputError(
+            "a potential is too small for a file of plain numbers: it would turn what is unlikely "
+            "into what is impossible. Make the potentials less extreme, or forbid it (−inf)."
+        )
+    return factors
 
 
 def _csv_text(rows: list[list[str]]) -> bytes:

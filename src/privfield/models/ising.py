@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from privfield.errors import InputError
 from privfield.inference.factors import Factors, Table
-from privfield.models.base import Model, check_count, check_rng, finite_array
-from privfield.schema import Schema
+from privfield.models.base import Model, check_count, check_rng, finite_array, log_scores
+from privfield.schema import Schema, check_name
 
 if TYPE_CHECKING:
     import networkx
@@ -38,7 +38,8 @@ class SpinModel(Model):
         self, n: int, rng: np.random.Generator | None = None, method: str = "exact"
     ) -> NDArray[np.int8]:
         """Independent states in −1 and +1, one row each; `method="gibbs"` at any size."""
-        codes = self._sample_codes(check_count(n), check_rng(rng), method)
+        count = check_count(n, len(self.names))
+        codes = self._sample_codes(count, check_rng(rng), method)
         return (2 * codes.astype(np.int8) - 1).astype(np.int8)
 
     def means(self) -> Table:
@@ -47,15 +48,22 @@ class SpinModel(Model):
 
     def log_likelihood(self, data: Any) -> float:
         """The log-probability of all rows: arrays hold ±1 (above 0 is +1), frames the levels."""
-        if isinstance(data, np.ndarray):
-            from privfield.tables.signs import read_signs
+        if not isinstance(data, np.ndarray):
+            return super().log_likelihood(data)
+        from privfield.tables.signs import read_signs
 
-            data = np.concatenate([np.empty((0, len(self.names)), np.int8), *read_signs(data)]) > 0
-            data = data.astype(np.uint8)
-        return super().log_likelihood(data)
+        log_z, total = self.log_partition(), 0.0
+        if data.ndim == 2 and data.shape[1] != len(self.names):
+            raise InputError(f"data must have {len(self.names)} columns; got {data.shape[1]}.")
+        for signs in read_signs(data):
+            columns = [(column > 0).astype(np.uint8) for column in signs.T]
+            total += float((log_scores(self.factors, columns, len(signs)) - log_z).sum())
+        return total
 
     def condition(self, evidence: Mapping[str, object]) -> MarkovRandomField:
         """The distribution of the other variables, given ±1 of these."""
+        if not isinstance(evidence, Mapping):
+            raise InputError("evidence must map variables to −1 or +1.")
         return self.to_mrf().condition({name: spin_level(v) for name, v in evidence.items()})
 
     @property
@@ -65,17 +73,36 @@ class SpinModel(Model):
 
 def spin_level(value: object) -> object:
     """The level name of a spin given as a number; anything else is left to the schema to check."""
-    if isinstance(value, int | float | np.number) and value in (-1, 1):
+    if (
+        isinstance(value, int | float | np.number)
+        and not isinstance(value, bool)
+        and value in (-1, 1)
+    ):
         return SPIN_LEVELS[int(value > 0)]
     return value
 
 
 def spin_names(names: Sequence[str] | None, size: int) -> tuple[str, ...]:
     """The given names, or x0, x1, …"""
-    found = tuple(f"x{i}" for i in range(size)) if names is None else tuple(names)
+    if names is None:
+        return tuple(f"x{i}" for i in range(size))
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise InputError(f"names must be {size} different names; got {type(names).__name__}.")
+    found = tuple(names)
     if len(found) != size or len(set(found)) < size:
         raise InputError(f"names must be {size} different names; got {len(found)}.")
+    for name in found:
+        check_name(name, "names: each")
     return found
+
+
+def symmetric(matrix: Table) -> Table:
+    """The matrix with its last digits averaged; more than that asymmetric is an `InputError`."""
+    if (matrix == matrix.T).all():
+        return matrix
+    if (np.abs(matrix - matrix.T) > 1e-9 * np.abs(matrix).max()).any():
+        raise InputError("weights must be symmetric: W[i, j] == W[j, i].")
+    return np.asarray((matrix + matrix.T) / 2)
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -103,8 +130,7 @@ class IsingModel(SpinModel):
         matrix = finite_array(weights, "weights")
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:
             raise InputError(f"weights must be a square matrix; got shape {matrix.shape}.")
-        if (matrix != matrix.T).any():
-            raise InputError("weights must be symmetric: W[i, j] == W[j, i].")
+        matrix = symmetric(matrix)
         if matrix.diagonal().any():
             raise InputError("weights must have a zero diagonal; put one-variable terms in field.")
         p = len(matrix)

@@ -12,13 +12,15 @@ from numpy.typing import NDArray
 
 from privfield.errors import InputError
 from privfield.inference.factors import Factors, Table
-from privfield.models.base import Model
+from privfield.models.base import LARGEST, ForbidsEverything, Model
 from privfield.schema import Schema
 from privfield.schema_toml import schema_to_toml
 
 if TYPE_CHECKING:
     from privfield.models.ising import IsingModel
     from privfield.models.polynomial import PolynomialMRF
+
+_ROUNDING = 16 * np.finfo(np.float64).eps  # what sums and differences of a table's entries lose
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -49,7 +51,10 @@ class MarkovRandomField(Model):
     ) -> None:
         if not isinstance(schema, Schema):
             raise InputError(f"schema must be a pf.Schema; got {type(schema).__name__}.")
-        if isinstance(cliques, str) or len(cliques) != len(log_potentials):
+        for name, value in (("cliques", cliques), ("log_potentials", log_potentials)):
+            if isinstance(value, str) or not isinstance(value, Sequence | np.ndarray):
+                raise InputError(f"{name} must be a list; got {type(value).__name__}.")
+        if len(cliques) != len(log_potentials):
             raise InputError(
                 f"log_potentials must hold one table for each of {len(cliques)} cliques; "
                 f"got {len(log_potentials)}."
@@ -94,12 +99,13 @@ class MarkovRandomField(Model):
             cliques.append(tuple(name for name in clique if name not in known))
             tables.append(part)
         model = MarkovRandomField(schema, cliques, tables, stamp=self.stamp)
-        try:
-            model.log_partition()
-        except InputError as error:
-            if "forbids every state" not in str(error):
-                raise
-            raise InputError(f"evidence {dict(evidence)!r} has probability zero.") from None
+        if schema.forbidden or any(np.isneginf(table).any() for table in tables):
+            try:
+                model.log_partition()
+            except ForbidsEverything:
+                raise InputError(f"evidence {dict(evidence)!r} has probability zero.") from None
+            except InputError:
+                pass  # too large to know; every later answer will say so
         return model
 
     def centred(self) -> MarkovRandomField:
@@ -108,13 +114,15 @@ class MarkovRandomField(Model):
         Rows and columns of each edge table sum to zero, and so does each variable's table: the
         form in which parameters can be compared (Zhang et al. 2020, footnote 2).
         """
+        if self.schema.forbidden:
+            raise InputError("centred needs finite potentials; structural zeros have none.")
         names = self.schema.names
         single = {name: np.zeros(size) for name, size in zip(names, self.schema.shape, strict=True)}
         pairs: dict[tuple[str, str], Table] = {}
         for clique, table in zip(self.cliques, self.log_potentials, strict=True):
             if len(clique) > 2:
                 raise InputError(f"centred needs pairwise cliques; {clique!r} has {len(clique)}.")
-            if not np.isfinite(table).all() or self.schema.forbidden:
+            if not np.isfinite(table).all():
                 raise InputError("centred needs finite potentials; structural zeros have none.")
             if len(clique) == 1:
                 single[clique[0]] += table
@@ -151,12 +159,19 @@ class MarkovRandomField(Model):
     def min_weight(self) -> float:
         """η of the centred pairwise model: the least over edges of max |W_ij|; inf without edges.
 
-        An edge whose centred table is zero, up to rounding, is none.
+        An edge whose centred table is zero, up to rounding of its own entries, is none.
         """
+        raw: dict[frozenset[str], float] = {}
+        for clique, table in zip(self.cliques, self.log_potentials, strict=True):
+            key = frozenset(clique)
+            raw[key] = raw.get(key, 0.0) + float(np.abs(table).max())
         centred = self.centred()
-        peaks = [float(np.abs(t).max()) for t in centred.log_potentials if t.ndim == 2]
-        scale = max(peaks, default=0.0)
-        return min((peak for peak in peaks if peak > 1e-12 * scale), default=float("inf"))
+        found = []
+        for clique, table in zip(centred.cliques, centred.log_potentials, strict=True):
+            peak = float(np.abs(table).max())
+            if len(clique) == 2 and peak > _ROUNDING * raw[frozenset(clique)]:
+                found.append(peak)
+        return min(found, default=float("inf"))
 
     def to_ising(self) -> IsingModel:
         """The same distribution as an `IsingModel`: two levels each, cliques of at most two."""
@@ -171,12 +186,13 @@ class MarkovRandomField(Model):
         if self.schema.forbidden or not all(np.isfinite(t).all() for t in self.log_potentials):
             raise InputError("a polynomial in ±1 cannot express structural zeros.")
         total: dict[tuple[int, ...], float] = {}
+        scale: dict[tuple[int, ...], float] = {}
         for clique, table in zip(self.cliques, self.log_potentials, strict=True):
             for monomial, value in monomials_of(self.schema.clique(clique), table).items():
                 total[monomial] = total.get(monomial, 0.0) + value
-        return PolynomialMRF(
-            total, size=len(self.schema), names=self.schema.names, stamp=self.stamp
-        )
+                scale[monomial] = scale.get(monomial, 0.0) + float(np.abs(table).max())
+        kept = {m: v for m, v in total.items() if abs(v) > _ROUNDING * scale[m] or not m}
+        return PolynomialMRF(kept, size=len(self.schema), names=self.schema.names, stamp=self.stamp)
 
     def _parts(self) -> tuple[str, dict[str, Any], dict[str, NDArray[Any]]]:
         header = {
@@ -200,6 +216,8 @@ def _codes(schema: Schema, name: str, levels: Sequence[str]) -> list[int]:
 def _potential(schema: Schema, clique: Sequence[str], table: Any) -> Table:
     shape = tuple(schema.shape[position] for position in schema.clique(clique))
     try:
+        if np.iscomplexobj(table):
+            raise TypeError
         array = np.array(table, dtype=np.float64)
     except (TypeError, ValueError):
         raise InputError(f"the potential of {tuple(clique)!r} must hold numbers only.") from None
@@ -207,8 +225,11 @@ def _potential(schema: Schema, clique: Sequence[str], table: Any) -> Table:
         raise InputError(
             f"the potential of {tuple(clique)!r} must have shape {shape}; got {array.shape}."
         )
-    if np.isnan(array).any() or np.isposinf(array).any():
-        raise InputError(f"the potential of {tuple(clique)!r} must not hold NaN or +inf.")
+    if not ((np.abs(array) <= LARGEST) | np.isneginf(array)).all():
+        raise InputError(
+            f"the potential of {tuple(clique)!r} must not hold NaN or +inf, and be −inf or within "
+            f"±{LARGEST:g}."
+        )
     if np.isneginf(array).all():
         raise InputError(f"the potential of {tuple(clique)!r} forbids every state.")
     array.flags.writeable = False

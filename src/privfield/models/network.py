@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from privfield.errors import InputError
 from privfield.inference.factors import Factors
-from privfield.models.base import check_count, check_rng
+from privfield.models.base import LARGEST, check_count, check_rng, finite_number
 from privfield.models.ising import IsingModel, SpinModel, spin_names
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from privfield.models.mrf import MarkovRandomField
 
 _SMALL = 20  # nodes: exact answers are quick whatever the network
+_DENSE = 20_000
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -52,36 +53,59 @@ class NetworkIsing(SpinModel):
         from scipy.sparse import csr_array
 
         try:
-            matrix = csr_array(couplings, dtype=np.float64)
+            if np.iscomplexobj(couplings):
+                raise TypeError
+            matrix = csr_array(couplings, dtype=np.float64, copy=True)
         except (TypeError, ValueError):
             raise InputError("couplings must be a square matrix of numbers.") from None
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.shape[0]:
             raise InputError(f"couplings must be a square matrix; got shape {matrix.shape}.")
         matrix.sum_duplicates()
         matrix.eliminate_zeros()
-        if not np.isfinite(matrix.data).all():
-            raise InputError("couplings must hold finite numbers only.")
+        if not (np.abs(matrix.data) <= LARGEST).all():
+            raise InputError(f"couplings must hold finite numbers only, up to ±{LARGEST:g}.")
         if matrix.diagonal().any():
             raise InputError("couplings must have a zero diagonal: nobody is their own peer.")
-        if (matrix != matrix.T).nnz:
-            raise InputError("couplings must be symmetric: J[i, j] == J[j, i].")
-        for name, value in (("beta", beta), ("field", field)):
-            if isinstance(value, bool | str) or not np.isfinite(value):
-                raise InputError(f"{name} must be a finite number; got {value!r}.")
+        if (matrix != matrix.T).nnz:  # square roots in scalings differ in the last digit
+            if abs(matrix - matrix.T).max() > 1e-9 * abs(matrix).max():
+                raise InputError("couplings must be symmetric: J[i, j] == J[j, i].")
+            matrix = csr_array((matrix + matrix.T) / 2)
+        for part in (matrix.data, matrix.indices, matrix.indptr):
+            part.flags.writeable = False
         object.__setattr__(self, "couplings", matrix)
-        object.__setattr__(self, "beta", float(beta))
-        object.__setattr__(self, "field", float(field))
+        object.__setattr__(self, "beta", finite_number(beta, "beta"))
+        object.__setattr__(self, "field", finite_number(field, "field"))
         object.__setattr__(self, "names", spin_names(names, matrix.shape[0]))
         object.__setattr__(self, "stamp", stamp)
 
     @cached_property
     def factors(self) -> Factors:
-        """One table per node and per edge; for networks small enough for exact answers."""
-        return self.to_ising().factors
+        """One table per node and per edge."""
+        from scipy.sparse import triu  # scipy takes a while to import
+
+        shape, cliques = self._structure()
+        nodes = self.couplings.shape[0]
+        edges = triu(self.couplings, format="coo")
+        spins = np.array([-1.0, 1.0])
+        pairs = self.beta * edges.data[:, None, None] * np.outer(spins, spins)
+        return Factors(shape, cliques, (*[self.field * spins] * nodes, *pairs))
+
+    def _structure(self) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
+        from scipy.sparse import triu
+
+        nodes = self.couplings.shape[0]
+        edges = triu(self.couplings, format="coo")
+        pairs = zip(edges.row.tolist(), edges.col.tolist(), strict=True)
+        return (2,) * nodes, (*self._singles, *pairs)
 
     def to_ising(self) -> IsingModel:
         """The same distribution as an `IsingModel` with a dense weight matrix."""
         n = self.couplings.shape[0]
+        if n > _DENSE:
+            raise InputError(
+                f"an IsingModel holds a dense matrix, for up to {_DENSE:,} variables; this network "
+                f"has {n:,} nodes."
+            )
         weights = self.beta * self.couplings.toarray()
         return IsingModel(weights, np.full(n, self.field), self.names, stamp=self.stamp)
 
@@ -112,9 +136,10 @@ class NetworkIsing(SpinModel):
         """Outcomes by Markov chains on the sparse network, with their diagnostics."""
         from privfield.inference.sampling import sample_network
 
-        field = np.full(self.couplings.shape[0], self.field)
+        count, nodes = check_count(n, 1), self.couplings.shape[0]
+        field = np.full(nodes, self.field)
         return sample_network(
-            self.beta * self.couplings, field, check_count(n), check_rng(rng), **options
+            self.couplings, field, count, check_rng(rng), beta=self.beta, **options
         )
 
     def statistic(self, outcomes: Any) -> NDArray[np.float64]:
@@ -128,10 +153,10 @@ class NetworkIsing(SpinModel):
         return found if np.ndim(outcomes) == 2 else found[0:1].reshape(())
 
     def graph(self) -> networkx.Graph:
-        """The network with J as edge attribute `weight`."""
+        """The network with J as edge attribute `weight`; beta and field belong to the graph."""
         import networkx as nx
 
-        graph = nx.Graph()
+        graph = nx.Graph(beta=self.beta, field=self.field)
         graph.add_nodes_from(self.names)
         upper = self.couplings.tocoo()
         for i, j, value in zip(upper.row, upper.col, upper.data, strict=True):

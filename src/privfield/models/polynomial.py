@@ -14,12 +14,15 @@ from numpy.typing import NDArray
 
 from privfield.errors import InputError
 from privfield.inference.factors import Factors, Table
+from privfield.models.base import finite_number
 from privfield.models.ising import IsingModel, SpinModel, spin_names
 
 if TYPE_CHECKING:
     from privfield.models.mrf import MarkovRandomField
 
 Monomial = tuple[int, ...]
+
+_LARGEST_ORDER = 24
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -53,9 +56,7 @@ class PolynomialMRF(SpinModel):
             monomial = _monomial(given, int(size))
             if monomial in found:
                 raise InputError(f"coefficients: monomial {monomial} is listed twice.")
-            if isinstance(value, bool | str) or not np.isfinite(value):
-                raise InputError(f"coefficients: {monomial} must have a finite number.")
-            found[monomial] = float(value)
+            found[monomial] = finite_number(value, f"coefficients: {monomial}")
         ordered = dict(sorted(found.items(), key=lambda item: (len(item[0]), item[0])))
         object.__setattr__(self, "coefficients", MappingProxyType(ordered))
         object.__setattr__(self, "size", int(size))
@@ -92,9 +93,17 @@ class PolynomialMRF(SpinModel):
     @cached_property
     def factors(self) -> Factors:
         """One table per monomial."""
+        if self.order > _LARGEST_ORDER:
+            raise InputError(
+                f"a monomial of {self.order} variables has 2^{self.order} states; inference holds "
+                f"up to {_LARGEST_ORDER} variables at once."
+            )
         terms = [(m, value) for m, value in self.coefficients.items() if value]
         tables = tuple(value * _parity(len(monomial)) for monomial, value in terms)
         return Factors((2,) * self.size, tuple(monomial for monomial, _ in terms), tables)
+
+    def _structure(self) -> tuple[tuple[int, ...], tuple[Monomial, ...]]:
+        return (2,) * self.size, tuple(m for m, value in self.coefficients.items() if value)
 
     def to_mrf(self) -> MarkovRandomField:
         """The same distribution as a `MarkovRandomField` with levels "-1" and "+1"."""
@@ -161,7 +170,9 @@ def _parity(size: int) -> Table:
 def _monomial(given: object, size: int) -> Monomial:
     if isinstance(given, str) or not isinstance(given, Sequence):
         raise InputError(f"coefficients: a monomial is a tuple of positions; got {given!r}.")
-    positions = [int(i) for i in given if isinstance(i, int | np.integer)]
+    positions = [
+        int(i) for i in given if isinstance(i, int | np.integer) and not isinstance(i, bool)
+    ]
     legal = len(positions) == len(given) and all(0 <= i < size for i in positions)
     if not legal or len(set(positions)) < len(positions):
         raise InputError(
