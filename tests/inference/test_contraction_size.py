@@ -26,6 +26,52 @@ def test_a_clique_table_of_10_to_the_8_cells_is_never_made():
     assert peak < 1.1 * plan.size.bytes < 8 * levels**4 / 8
 
 
+def _peak(call, *arguments):
+    tracemalloc.start()
+    try:
+        call(*arguments)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+STRUCTURES = {
+    "all pairs of four": ((60,) * 4, list(combinations(range(4), 2)), []),
+    "all pairs of five": ((22,) * 5, list(combinations(range(5), 2)), []),
+    "one table": ((1000, 1000), [(0, 1)], []),
+    "a table and its parts": ((100,) * 3, [(0, 1, 2), (0, 1), (2, 1), (2, 0)], []),
+    "a chain": ((120,) * 40, [(i, i + 1) for i in range(39)], []),
+    "a wide chain": (
+        (30,) * 12,
+        [(i, j) for i in range(12) for j in range(i + 1, min(12, i + 3))],
+        [],
+    ),
+    "triples": ((40,) * 6, [(0, 1, 2), (2, 3, 4), (4, 5, 0)], []),
+    "a hub of wide tables": ((24,) * 9, [(0, 2 * i + 1, 2 * i + 2) for i in range(4)], []),
+    "a star": ((1000, *(200,) * 8), [(0, i) for i in range(1, 9)], []),
+    "wanted over all": ((50,) * 4, [(0, 1), (1, 2), (2, 3)], [(3, 0, 1)]),
+}
+
+
+@pytest.mark.parametrize("name", STRUCTURES)
+def test_a_run_stays_within_its_stated_memory(name):
+    rng = np.random.default_rng(1)
+    for scale in (1.0, 300.0):  # doubles hold the first; the second needs logarithms
+        plan = plan_contraction(*STRUCTURES[name])
+        assert plan.size.bytes > 2**20
+        shapes = [tuple(plan.shape[v] for v in clique) for clique in plan.cliques]
+        tables = [rng.normal(scale=scale, size=shape) for shape in shapes]
+        assert _peak(plan.run, tables) < 1.1 * plan.size.bytes
+        assert bool(plan._spare) == (scale == 1.0)
+
+
+def test_the_log_path_frees_what_it_has_used():
+    # tables go as their adjoints come
+    plan = plan_contraction(*STRUCTURES["all pairs of five"])
+    theta = np.random.default_rng(1).normal(size=plan.parameters)
+    assert _peak(plan._run_log, theta) < 8 * 2.2 * plan.size.total_cells
+
+
 def test_pairwise_tables_never_make_a_table_of_the_whole_clique():
     chain = [(i, j) for i in range(20) for j in range(i + 1, min(20, i + 4))]
     assert contraction_size((10,) * 20, chain).largest_table == 10**3  # cliques have 10⁴ cells

@@ -1,6 +1,8 @@
 """Exact inference against listing every state, on random models and at the edges."""
 
+import copy
 import math
+import pickle
 from concurrent.futures import ThreadPoolExecutor
 from itertools import combinations
 from pathlib import Path
@@ -147,6 +149,35 @@ def test_a_plan_is_reused_with_new_tables_and_keeps_nothing():
     assert again[0] == first[0] and all(
         (a == b).all() for a, b in zip(again[1], copies, strict=True)
     )
+
+
+@pytest.mark.parametrize(
+    "copied", [copy.copy, copy.deepcopy, lambda plan: pickle.loads(pickle.dumps(plan))]
+)
+def test_copies_of_a_plan_that_has_run(copied):
+    rng = np.random.default_rng(3)
+    factors = chain(7, 3, 3, rng)
+    plan = plan_for(factors, [(0, 6)])
+    plan.run(factors.tables)
+    assert plan._spare
+    twin = copied(plan)
+    for user in (twin, plan, twin):
+        others = chain(7, 3, 3, rng)
+        check_against_brute_force(others, [(0, 6)], user.run(others.tables))
+    assert twin._spare[0] is not plan._spare[0]
+
+
+def test_a_copied_workspace_works_on_its_own_buffers():
+    factors = chain(5, 2, 3, np.random.default_rng(4))
+    plan = plan_for(factors)
+    plan.run(factors.tables)
+    twins = copy.deepcopy(plan._spare[0]), pickle.loads(pickle.dumps(plan._spare[0]))
+    theta = plan.join(chain(5, 2, 3, np.random.default_rng(5)).tables)
+    log_z, flat = plan.run_flat(theta)
+    for space in twins:
+        space.theta[...] = theta
+        assert space.forward() == log_z and space.backward()
+        np.testing.assert_array_equal(space.mu, flat)
 
 
 @pytest.mark.parametrize("seed", range(8))

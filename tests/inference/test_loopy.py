@@ -345,6 +345,13 @@ def test_zeros_around_a_loop_give_no_nan(schedule):
         ({"damping": float("nan")}, "'damping'"),
         ({"schedule": "random"}, r"'schedule' .*\('asynchronous', 'synchronous'\). Got 'random'"),
         ({"max_iterations": 0}, "'max_iterations' .* at least 1. Got 0"),
+        ({"max_iterations": float("inf")}, "'max_iterations' .* whole number.* Got inf"),
+        ({"max_iterations": 2.5}, "'max_iterations' .* whole number.* Got 2.5"),
+        ({"max_iterations": "9"}, "'max_iterations' .* whole number.* Got '9'"),
+        ({"damping": "a"}, r"'damping' .* range \[0, 1\). Got 'a'"),
+        ({"tolerance": None}, "'tolerance' .* at least 0. Got None"),
+        ({"start": 3}, "'start' .* earlier result or None. Got 3"),
+        ({"schedule": ["a"]}, r"'schedule' .* Got \['a'\]"),
         ({"tolerance": -1.0}, "'tolerance'"),
         ({"messages": "ratio"}, "'messages'"),
     ],
@@ -352,6 +359,11 @@ def test_zeros_around_a_loop_give_no_nan(schedule):
 def test_wrong_options_are_named(options, text):
     with pytest.raises(InputError, match=text):
         loopy_belief_propagation(Factors((2,), (), ()), **options)
+
+
+def test_a_start_of_the_wrong_kind_is_refused_by_a_plan_too():
+    with pytest.raises(InputError, match=r"'start' .* earlier result or None. Got 3"):
+        LoopyPlan((2,), []).run([], start=3)
 
 
 def test_wrong_tables_are_refused():

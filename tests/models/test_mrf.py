@@ -123,6 +123,7 @@ def test_a_variable_in_no_clique_is_uniform_and_counts():
     assert model.marginal(["b", "a"]) == pytest.approx(np.full((5, 2), 0.1))
     assert model.marginal([]).shape == ()
     assert model.sample(3).shape == (3, 2)
+    assert model.sample(0).shape == model.sample(0, method="gibbs").shape == (0, 2)
     assert list(model.graph().nodes) == ["a", "b"]
 
 

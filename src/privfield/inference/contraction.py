@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from privfield.errors import InputError
-from privfield.inference.contraction_program import Layout, Workspace, aligned
+from privfield.inference.contraction_program import Layout, Workspace
 from privfield.inference.contraction_tree import Node, Scope, build_tree
 from privfield.inference.elimination import Elimination, elimination_order
-from privfield.inference.factors import Table
+from privfield.inference.factors import Table, aligned
 from privfield.inference.log_contraction import log_backward, log_forward
 
 DEFAULT_MAX_BYTES = 4 * 2**30
@@ -172,6 +173,9 @@ class ContractionPlan:
         occurring = set(order)
         self._free = math.fsum(math.log(n) for v, n in enumerate(shape) if v not in occurring)
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_spare": []}  # a workspace belongs to one plan
+
     @property
     def nodes(self) -> Sequence[Node]:
         """Leaves, products and messages in the order in which they are computed."""
@@ -194,31 +198,36 @@ class ContractionPlan:
 
     def run_flat(self, theta: Table) -> tuple[float, Table]:
         """`run` for an optimiser: all tables in one vector, all marginals in one vector."""
+        found = self._run_fast(theta)
+        return self._run_log(theta) if found is None else found
+
+    def _run_fast(self, theta: Table) -> tuple[float, Table] | None:
+        """None when doubles cannot hold it. The log run needs the room, so nothing is kept then."""
         space = self._take()
-        try:
-            with np.errstate(all="ignore"):
-                space.theta[...] = theta
-                log_z = space.forward()
-                if log_z == -math.inf:
-                    return log_z, np.zeros(self._layout.clique_cells)
-                if log_z is not None and space.backward():
-                    return log_z + self._free, space.mu.copy()
-        finally:
-            self._give_back(space)
-        return self._run_log(theta)
+        with np.errstate(all="ignore"):
+            space.theta[...] = theta
+            log_z = space.forward()
+            if log_z == -math.inf:
+                flat = np.zeros(self._layout.clique_cells)
+            elif log_z is not None and space.backward():
+                flat = space.mu.copy()
+            else:
+                return None
+        self._give_back(space)
+        return log_z + self._free, flat
 
     def log_partition(self, tables: Sequence[Table]) -> float:
         """log Z alone: the forward half of `run`."""
         theta = self.join(tables)
         space = self._take()
-        try:
-            with np.errstate(all="ignore"):
-                space.theta[...] = theta
-                log_z = space.forward()
-        finally:
-            self._give_back(space)
+        with np.errstate(all="ignore"):
+            space.theta[...] = theta
+            log_z = space.forward()
         if log_z is None:
+            del space  # the log run needs the room
             log_z = log_forward(self.nodes, *self._log_leaves(theta))[1]
+        else:
+            self._give_back(space)
         return log_z + self._free
 
     def join(self, tables: Sequence[Table]) -> Table:
@@ -256,6 +265,7 @@ class ContractionPlan:
             log_z = space.forward()
         if log_z is not None:
             return log_z + self._free, [space.table(i) for i in range(len(self.nodes))], False
+        del space
         log_tables, log_z = log_forward(self.nodes, *self._log_leaves(theta))
         return log_z + self._free, log_tables, True
 

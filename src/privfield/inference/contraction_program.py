@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
 
 from privfield.inference.contraction_tree import Node, Scope, roles
-from privfield.inference.factors import Table
+from privfield.inference.factors import Table, aligned, fold
+from privfield.inference.log_contraction import log_cells_in_memory
 
 Step = tuple[Callable[..., Any], tuple[Any, ...]]
 
@@ -55,23 +56,20 @@ class Layout:
     @property
     def cells_in_memory(self) -> int:
         """Doubles that one run holds, with what it returns."""
-        tables = self.value_cells + self.adjoint_cells + self.scratch_cells
-        return tables + 3 * self.input_cells + 2 * self.clique_cells
+        fast = self.value_cells + self.adjoint_cells + self.scratch_cells
+        fast += self.value_cells // 8  # which values are not zero
+        fast += 3 * self.input_cells + self.clique_cells
+        # When doubles cannot hold the values, that memory is given back before the logarithms.
+        logs = log_cells_in_memory(self.nodes, len(self.owner), self.cells)
+        return max(fast, logs) + self.input_cells + self.clique_cells
 
-    def cells(self, scope: Sequence[int]) -> int:
+    def cells(self, scope: Collection[int]) -> int:
         """Cells of a table over `scope`."""
         return math.prod([self.shape[v] for v in scope])
 
     def dims(self, scope: Sequence[int]) -> tuple[int, ...]:
         """Shape of a table over `scope`."""
         return tuple([self.shape[v] for v in scope])
-
-
-def aligned(table: Table, scope: Scope, target: Scope) -> Table:
-    """`table` seen with the axes of `target`, which has all of `scope`; length 1 where absent."""
-    here = [v for v in target if v in scope]
-    moved = table.transpose([scope.index(v) for v in here])
-    return moved[tuple(slice(None) if v in scope else None for v in target)]
 
 
 class Workspace:
@@ -102,6 +100,10 @@ class Workspace:
         for i, node in enumerate(nodes):
             self._bind_forward(i, node)
         _Backward(self).bind()
+
+    def __reduce__(self) -> tuple[type[Workspace], tuple[Layout]]:
+        # The calls work on views of the buffers; copied one by one they would be views of nothing.
+        return Workspace, (self.layout,)
 
     # -- running -----------------------------------------------------------------------------------
 
@@ -187,14 +189,13 @@ class Workspace:
 
     def folded(self, node: Node, sides: Sequence[Table], out: Table) -> list[Table]:
         """Operands and result as (batch, rows, v), (batch, v, columns), (batch, rows, columns)."""
-        layout = self.layout
-        left, right = (layout.nodes[k] for k in node.operands)
+        left, right = (self.layout.nodes[k] for k in node.operands)
         split = roles(left, right, node.summed)
         v = (node.summed,)
         return [
-            _fold(sides[0], left.scope, (split.batch, split.rows, v), layout),
-            _fold(sides[1], right.scope, (split.batch, v, split.columns), layout),
-            _fold(out, node.scope, (split.batch, split.rows, split.columns), layout),
+            fold(sides[0], left.scope, (split.batch, split.rows, v)),
+            fold(sides[1], right.scope, (split.batch, v, split.columns)),
+            fold(out, node.scope, (split.batch, split.rows, split.columns)),
         ]
 
     def matrix_product(self, x: Table, y: Table, out: Table) -> list[Step]:
@@ -216,15 +217,6 @@ class Workspace:
             steps.append((np.multiply, (x[:, :, k, None], y[:, k, None, :], spare)))
             steps.append((np.add, (out, spare, out)))
         return steps
-
-
-def _fold(table: Table, scope: Scope, groups: Sequence[Scope], layout: Layout) -> Table:
-    wanted = [v for group in groups for v in group]
-    moved = table.transpose([scope.index(v) for v in wanted])
-    folded = moved.reshape([layout.cells(group) for group in groups])
-    if folded.size and not np.shares_memory(folded, table):
-        raise AssertionError("a fold must be a view")
-    return folded
 
 
 class _Backward:

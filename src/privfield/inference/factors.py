@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,3 +24,20 @@ class Factors:
     shape: tuple[int, ...]
     cliques: tuple[tuple[int, ...], ...]
     tables: tuple[Table, ...]
+
+
+def aligned(table: Table, scope: tuple[int, ...], target: tuple[int, ...]) -> Table:
+    """`table` seen with the axes of `target`, which has all of `scope`; length 1 where absent."""
+    here = [v for v in target if v in scope]
+    moved = table.transpose([scope.index(v) for v in here])
+    return moved[tuple(slice(None) if v in scope else None for v in target)]
+
+
+def fold(table: Table, scope: tuple[int, ...], groups: Sequence[tuple[int, ...]]) -> Table:
+    """`table` seen with one axis for each group of its variables, which must lie together."""
+    order = [scope.index(v) for group in groups for v in group]
+    sizes = [math.prod([table.shape[scope.index(v)] for v in group]) for group in groups]
+    folded = table.transpose(order).reshape(sizes)
+    if folded.size and not np.shares_memory(folded, table):
+        raise AssertionError("a fold must be a view")
+    return folded

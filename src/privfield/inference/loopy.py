@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from privfield.errors import InputError
 from privfield.inference.factors import Factors, Table
 from privfield.inference.loopy_graph import build_factor_graph, offsets_of
+from privfield.inference.pace import Pace
 
 Schedule: TypeAlias = Literal["asynchronous", "synchronous"]
 Messages: TypeAlias = Literal["auto", "log"]
@@ -25,6 +26,7 @@ Messages: TypeAlias = Literal["auto", "log"]
 # While no log-potential is further than this from its table's first (ratio messages) or twice that
 # from the largest (log messages), its weight is used as a plain double.
 _PLAIN_LIMIT = 100.0
+_REAL = (int, float, np.integer, np.floating)
 # What a ruled-out level of a warm start becomes when the new tables may allow it.
 _UNLIKELY = -30.0
 
@@ -86,7 +88,7 @@ def loopy_belief_propagation(
     >>> result.converged, round(result.log_partition, 6)
     (True, 2.079442)
     """
-    if start is not None and start.plan.fits(factors.shape, factors.cliques):
+    if isinstance(start, LoopyResult) and start.plan.fits(factors.shape, factors.cliques):
         plan = start.plan
     else:
         plan = LoopyPlan(factors.shape, factors.cliques)
@@ -206,6 +208,11 @@ class LoopyPlan:
     ) -> Table:
         if start is None:
             return np.zeros(self._graph.places[-1])
+        if not isinstance(start, LoopyResult):
+            raise InputError(
+                "The 'start' parameter of loopy belief propagation must be an earlier result or "
+                f"None. Got {start!r} instead."
+            )
         if start.plan is not self and not self.fits(start.plan.shape, start.plan.cliques):
             raise InputError("The 'start' must be a result of the same variables and cliques.")
         into = start.messages.copy()
@@ -250,7 +257,13 @@ class LoopyPlan:
         most = np.abs(fields).max(initial=0) + self._most_slots * bound
         model = (self._pairs, np.exp(tables), odds, bool(most < 4 * _PLAIN_LIMIT), ratios)
         sweep = kernels.ratio_synchronous if at_once else kernels.ratio_asynchronous
-        iterations, residual = sweep(*model, *options)
+        damping, tolerance, limit = options
+        work = np.empty(odds.size)
+        iterations, residual = 0, np.inf
+        for _, part in Pace().parts(limit):
+            iterations, residual = sweep(*model, work, damping, tolerance, iterations, part)
+            if residual <= tolerance:
+                break
         logs = np.log(ratios)
         log_z = kernels.ratio_beliefs(*model, logs, local, inner, self._graph.offsets, beliefs)
         into[::2] = 0.0
@@ -275,36 +288,48 @@ class LoopyPlan:
             low = np.minimum.reduceat(inner, g.cells[:-1])
         tame = (low >= top - 2 * _PLAIN_LIMIT) & (low > -np.inf)
         plain = np.exp(inner - np.repeat(np.where(tame, top, np.inf), np.diff(g.cells)))
-        out = np.empty(into.size)
-        iterations, residual = kernels.log_messages(
-            at_once, local, inner, plain, tame, graph, into, out, *options
-        )
-        if residual < 0:
-            return -np.inf, iterations, residual
+        out, likely = np.empty(into.size), np.empty(into.size)
+        model = (at_once, local, inner, plain, tame, graph, into, out, likely)
+        damping, tolerance, limit = options
+        iterations, residual = 0, np.inf
+        for _, part in Pace().parts(limit):
+            iterations, residual = kernels.log_messages(
+                *model, damping, tolerance, iterations, part
+            )
+            if residual < 0:
+                return -np.inf, iterations, residual
+            if residual <= tolerance:
+                break
         log_z = kernels.log_beliefs(local, inner, graph, into, out, beliefs)
         return log_z, iterations, residual
 
 
 def _check_options(
-    damping: float, schedule: str, max_iterations: int, tolerance: float, messages: str
+    damping: object, schedule: object, max_iterations: object, tolerance: object, messages: object
 ) -> None:
     where = "parameter of loopy belief propagation must be"
-    if not 0 <= damping < 1:
-        raise InputError(f"The 'damping' {where} in the range [0, 1). Got {damping!r} instead.")
-    if schedule not in get_args(Schedule):
+    if not (isinstance(damping, _REAL) and 0 <= damping < 1):
+        raise InputError(
+            f"The 'damping' {where} a number in the range [0, 1). Got {damping!r} instead."
+        )
+    if not (isinstance(schedule, str) and schedule in get_args(Schedule)):
         raise InputError(
             f"The 'schedule' {where} one of {get_args(Schedule)}. Got {schedule!r} instead."
         )
-    if messages not in get_args(Messages):
+    if not (isinstance(messages, str) and messages in get_args(Messages)):
         raise InputError(
             f"The 'messages' {where} one of {get_args(Messages)}. Got {messages!r} instead."
         )
-    if not max_iterations >= 1:
+    # inf % 1 is NaN
+    if not (isinstance(max_iterations, _REAL) and max_iterations % 1 == 0 and max_iterations >= 1):
         raise InputError(
-            f"The 'max_iterations' {where} at least 1. Got {max_iterations!r} instead."
+            f"The 'max_iterations' {where} a whole number, at least 1. "
+            f"Got {max_iterations!r} instead."
         )
-    if not tolerance >= 0:
-        raise InputError(f"The 'tolerance' {where} at least 0. Got {tolerance!r} instead.")
+    if not (isinstance(tolerance, _REAL) and tolerance >= 0):
+        raise InputError(
+            f"The 'tolerance' {where} a number, at least 0. Got {tolerance!r} instead."
+        )
 
 
 def _sums(places: NDArray[np.intp], values: Table, size: int) -> Table:

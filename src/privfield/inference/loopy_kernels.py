@@ -161,7 +161,8 @@ def _to_variable(
 
 @njit(
     "Tuple((intp, float64))(boolean, float64[::1], float64[::1], float64[::1], boolean[::1],"
-    " UniTuple(intp[::1], 8), float64[::1], float64[::1], float64, float64, intp)",
+    " UniTuple(intp[::1], 8), float64[::1], float64[::1], float64[::1], float64, float64, intp,"
+    " intp)",
     cache=True,
     nogil=True,
 )
@@ -174,23 +175,28 @@ def log_messages(
     graph: Any,
     into: Any,
     out: Any,
+    likely: Any,
     damping: float,
     tolerance: float,
-    limit: int,
+    before: int,
+    most: int,
 ) -> tuple[int, float]:
-    """Update messages by either schedule; a negative residual says that Z is 0."""
+    """Update messages by either schedule; a negative residual says that Z is 0.
+
+    Goes on after `before` iterations, for at most `most` more; `into`, `out` and `likely` are then
+    as they were left. Returns the number of all iterations.
+    """
     offsets, starts, slots, _, _, cells, _, _ = graph
     count = offsets.size - 1
     work, sums = np.empty(_widest(cells)), np.empty(_widest(offsets))
-    likely = np.empty(out.size)
     worst = _INF
-    iteration = 0
+    iteration = before
     while True:
-        if at_once or iteration == 0:
+        if (at_once and iteration > before) or iteration == 0:
             for i in range(count):
                 if not _to_factors(i, local, graph, into, out, likely, sums):
                     return iteration, -1.0
-        if iteration == limit or worst <= tolerance:
+        if iteration == before + most or worst <= tolerance:
             return iteration, worst
         worst = 0.0
         iteration += 1

@@ -24,6 +24,7 @@ from privfield.inference.loopy_kernels import normalise
 _HUGE, _TINY = 1e200, 1e-200
 _BLOCK = 512  # pairs at a time: what they need stays in the first-level cache
 _RATIOS = "UniTuple(intp[::1], 3), float64[:,::1], float64[::1], boolean, float64[::1]"
+_SWEEPS = f"{_RATIOS}, float64[::1], float64, float64, intp, intp"
 
 
 @njit("float64(float64, float64[::1], intp[::1], intp, intp)", cache=True, nogil=True)
@@ -99,19 +100,22 @@ def _settle(new: Any, old: Any, damping: float, worst: float) -> float:
     return worst
 
 
-@njit(f"Tuple((intp, float64))({_RATIOS}, float64, float64, intp)", cache=True, nogil=True)
+@njit(f"Tuple((intp, float64))({_SWEEPS})", cache=True, nogil=True)
 def ratio_synchronous(
-    graph: Any, weights: Any, field: Any, small: bool, ratios: Any, damping: float,
-    tolerance: float, limit: int,
+    graph: Any, weights: Any, field: Any, small: bool, ratios: Any, odds: Any, damping: float,
+    tolerance: float, before: int, most: int,
 ) -> tuple[int, float]:  # fmt: skip
-    """Update all ratios at once until none changes by more than `tolerance`, in log-odds."""
+    """Update all ratios at once until none changes by more than `tolerance`, in log-odds.
+
+    Goes on after `before` iterations, for at most `most` more; `ratios` and `odds` are then as they
+    were left. Returns the number of all iterations.
+    """
     receivers, starts, slots = graph
     count = weights.shape[1]
-    odds = np.empty(field.size)
     here, there = np.empty(_BLOCK), np.empty(_BLOCK)
     one, two = np.empty(_BLOCK), np.empty(_BLOCK)
     change = 0.0
-    for iteration in range(limit):
+    for iteration in range(before, before + most):
         _products(small, field, ratios, starts, slots, odds)
         worst = 0.0
         for e in range(0, count, _BLOCK):
@@ -129,26 +133,26 @@ def ratio_synchronous(
         change = math.log1p(worst)
         if change <= tolerance:
             return iteration + 1, change
-    return limit, change
+    return before + most, change
 
 
 @njit(
-    f"Tuple((intp, float64))({_RATIOS}, float64, float64, intp)",
+    f"Tuple((intp, float64))({_SWEEPS})",
     cache=True,
     nogil=True,
     error_model="numpy",
 )
 def ratio_asynchronous(
-    graph: Any, weights: Any, field: Any, small: bool, ratios: Any, damping: float,
-    tolerance: float, limit: int,
+    graph: Any, weights: Any, field: Any, small: bool, ratios: Any, odds: Any, damping: float,
+    tolerance: float, before: int, most: int,
 ) -> tuple[int, float]:  # fmt: skip
     """Sweep over the variables, back and forth; each takes in its messages and is used at once."""
     receivers, starts, slots = graph
     count = weights.shape[1]
-    odds = np.empty(field.size)
-    _products(small, field, ratios, starts, slots, odds)
+    if before == 0:
+        _products(small, field, ratios, starts, slots, odds)
     change = 0.0
-    for iteration in range(limit):
+    for iteration in range(before, before + most):
         worst = 0.0
         for step in range(field.size):
             i = step if iteration % 2 == 1 else field.size - 1 - step
@@ -175,7 +179,7 @@ def ratio_asynchronous(
         change = math.log1p(worst)
         if change <= tolerance:
             return iteration + 1, change
-    return limit, change
+    return before + most, change
 
 
 @njit(

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfield.errors import InputError
+from privfield.inference.checks import check_rng as check_rng
 from privfield.inference.factors import Factors, Table
 from privfield.models.canonical import canonical
 from privfield.schema import Schema
@@ -155,7 +156,7 @@ class Model(ABC):
             from privfield.inference.sampling import sample_gibbs
 
             result = sample_gibbs(self.factors, n, rng)
-            if not result.converged:
+            if n and not result.converged:
                 warnings.warn(f"Gibbs sampling: {' '.join(result.messages)}", stacklevel=3)
             assert result.states is not None
             return result.states
@@ -319,15 +320,6 @@ def check_count(n: object, variables: int) -> int:
             f"once; got {n:,}. Sample in parts."
         )
     return int(n)
-
-
-def check_rng(rng: object) -> np.random.Generator:
-    """An ordinary random generator; a fresh one where none is given."""
-    if rng is None:
-        return np.random.default_rng()
-    if not isinstance(rng, np.random.Generator):
-        raise InputError(f"rng must be a numpy Generator or None; got {type(rng).__name__}.")
-    return rng
 
 
 def finite_array(values: object, name: str, shape: tuple[int, ...] | None = None) -> Table:

@@ -125,7 +125,7 @@ class NetworkIsing(SpinModel):
         if method != "chains":
             return super().sample(n, rng, method)
         result = self.simulate(n, rng)
-        if not result.converged:
+        if n and not result.converged:
             warnings.warn(f"Markov chains: {' '.join(result.messages)}", stacklevel=2)
         assert result.states is not None
         return result.states

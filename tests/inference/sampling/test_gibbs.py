@@ -1,6 +1,7 @@
 """Gibbs sampling of tables against enumeration. Seeds were fixed once; false alarms 1e-8 each."""
 
 import itertools
+import time
 
 import numpy as np
 import pytest
@@ -101,6 +102,39 @@ def test_islands_are_flagged():
     assert "disagree about total" in " ".join(result.messages)
 
 
+NEARLY_EQUAL = np.array([[0.0, -50.0], [-50.0, 0.0]])
+
+
+def test_islands_that_only_nearly_are_any_are_flagged():
+    # a chain leaves its island once in e⁵⁰ sweeps; all 16 start on one of the two once in 2¹⁵ runs
+    factors = Factors((2, 2), ((0, 1),), (NEARLY_EQUAL,))
+    for seed in range(50):
+        planned = {} if seed < 5 else {"burn_in": 200, "thin": 1}
+        result = sample_gibbs(factors, 160, np.random.default_rng(seed), **planned)
+        assert result.chains == 16
+        assert not result.converged
+        assert "disagree about total" in " ".join(result.messages)
+
+
+def test_starts_avoid_cells_that_are_nearly_forbidden():
+    pairs = tuple((i, i + 1) for i in range(40))
+    starts = StartStates(Factors((2,) * 41, pairs, (NEARLY_EQUAL,) * 40))
+    drawn = [starts.draw(np.random.default_rng(seed)).mean() for seed in range(30)]
+    assert set(drawn) == {0.0, 1.0}
+
+
+def test_a_start_is_found_where_some_such_cell_is_unavoidable():
+    # three in a triangle that must nearly differ, of two levels; and one pair that must be equal
+    differ = NEARLY_EQUAL[::-1]
+    equal = np.where(np.eye(2) > 0, 0.0, FORBIDDEN)
+    cliques = ((0, 1), (1, 2), (2, 0), (3, 4))
+    starts = StartStates(Factors((2,) * 5, cliques, (differ, differ, differ, equal)))
+    drawn = [starts.draw(np.random.default_rng(seed)) for seed in range(20)]
+    assert starts.restricted and all(state[3] == state[4] for state in drawn)
+    calm = Factors((2, 2), ((0, 1),), (np.array([[0.0, -19.0], [1.0, 0.0]]),))
+    assert not StartStates(calm).restricted
+
+
 def test_potentials_of_great_size():
     factors = Factors((2, 3), ((0, 1),), (np.array([[1e4, -1e4, 0.0], [1e4, 1e4, -1e4]]),))
     result = sample_gibbs(factors, 3000, np.random.default_rng(2), start=[0, 0], thin=10)
@@ -116,6 +150,12 @@ def test_no_variables_no_tables_and_many_levels():
     assert wide.states.dtype == np.int16 and wide.states[:, 0].max() == 0
     assert wide.states[:, 1].max() > 256
     assert wide.converged, wide.messages
+
+
+def test_no_draws():
+    result = sample_gibbs(Factors((2, 2), ((0, 1),), (TABLE,)), 0, np.random.default_rng(1))
+    assert result.states.shape == (0, 2) and result.states.dtype == np.int8
+    assert not result.converged and "no draws" in result.messages[0]
 
 
 def test_same_generator_same_draws():
@@ -137,6 +177,25 @@ def test_starts_by_search_are_allowed_and_differ():
     starts = [search.draw(rng) for _ in range(20)]
     assert all(start[a] != start[b] for start in starts for a, b in edges)
     assert len({tuple(start.tolist()) for start in starts}) > 10
+
+
+def test_search_is_linear_in_variables_and_counts_only_what_it_takes_back():
+    pairs = tuple((2 * i, 2 * i + 1) for i in range(25_000))
+    equal = np.where(np.eye(2) > 0, 0.0, FORBIDDEN)
+    search = StartStates(Factors((2,) * 50_000, pairs, (equal,) * 25_000))
+    begin = time.process_time()
+    state = search.draw(np.random.default_rng(1))  # about a second; minutes if quadratic
+    assert time.process_time() - begin < 20
+    assert (state[::2] == state[1::2]).all()
+
+
+def test_search_gives_up_in_time():
+    # eight pigeons in seven holes: nothing is struck out before the last choices
+    pairs = tuple(itertools.combinations(range(8), 2))
+    differ = np.where(np.eye(7) > 0, FORBIDDEN, 0.0)
+    search = StartStates(Factors((7,) * 8, pairs, (differ,) * len(pairs)))
+    with pytest.raises(InputError, match=r"every state is forbidden|pass start="):
+        search.draw(np.random.default_rng(1))
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -168,6 +227,7 @@ TABLE = np.array([[0.0, FORBIDDEN], [0.0, 0.0]])
         ({"start": [0.0, 1.0]}, "whole numbers"),
         ({"start": [0, 1, 0]}, r"got shape \(3,\)"),
         ({"n": -1}, "n must be"),
+        ({"n": 0, "chains": 0}, "chains must be"),
         ({"max_bytes": 10}, "above max_bytes=10"),
         ({"factors": Factors((2, 0), (), ())}, "at least one level"),
         ({"factors": Factors((2,), ((0,),), (np.full(2, FORBIDDEN),))}, "every state is forbid"),

@@ -290,6 +290,16 @@ def test_auto_follows_its_rule():
     assert chosen(np.zeros((0, 0))) == "glauber"
 
 
+@pytest.mark.parametrize(("method", "chains"), SAMPLERS)
+def test_no_draws(method, chains):
+    for collect, kept in (("states", (0, 5)), ("statistics", None), (np.copy, None)):
+        options = {"method": method, "chains": chains, "collect": collect}
+        result = sample_network(ring(5), None, 0, beta=0.1, **options)
+        assert (None if result.states is None else result.states.shape) == kept
+        assert all(values.shape == (0,) for values in result.statistics.values())
+        assert not result.converged and "no draws" in result.messages[0]
+
+
 ASYMMETRIC = np.array([[0.0, 1.0], [0.5, 0.0]])
 
 
@@ -310,7 +320,7 @@ ASYMMETRIC = np.array([[0.0, 1.0], [0.5, 0.0]])
         ({"beta": "hot"}, "beta must be a finite number"),
         ({"method": "swendsen-wang", "beta": -1.0}, "non-negative couplings"),
         ({"method": "metropolis"}, "method must be one of auto, glauber, swendsen-wang"),
-        ({"n": 0}, "n must be a whole number of at least 1; got 0"),
+        ({"n": -1}, "n must be a whole number of at least 0; got -1"),
         ({"n": 2.5}, "n must be a whole number"),
         ({"chains": 0}, "chains must be"),
         ({"burn_in": -1}, "burn_in must be"),

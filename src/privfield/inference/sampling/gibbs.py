@@ -8,14 +8,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privfield.errors import InputError
+from privfield.inference.checks import check_rng
 from privfield.inference.factors import Factors
+from privfield.inference.pace import Pace
 from privfield.inference.sampling.couplings import chain_words
 from privfield.inference.sampling.run import (
     MAX_BYTES,
     Collect,
     SampleResult,
     check_plan,
-    check_rng,
     sample_chains,
 )
 from privfield.inference.sampling.start_state import StartStates
@@ -24,7 +25,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 _CHAINS = 4
-_CHAINS_IF_FORBIDDEN = 16
+_CHAINS_IF_RUGGED = 16
 
 
 def sample_gibbs(
@@ -44,21 +45,23 @@ def sample_gibbs(
     Every redraw leaves P unchanged, so sweeps do. Where tables forbid nothing, every state can be
     reached from every other. Forbidden states (−inf) can cut the allowed ones into islands: if two
     variables must be equal, neither can change alone, and a chain never leaves the island it starts
-    on, however long it runs. The chains start at different allowed states (16 of them then, instead
-    of 4), so islands show as a large split-R̂ and `converged` is False; islands that no start hit
-    stay unseen. Draw such models exactly where the treewidth allows.
+    on, however long it runs. Cells more than 20 below the largest of their table are hardly ever
+    crossed either. The chains start at different allowed states, away from such cells if possible
+    (16 of them then, instead of 4), so islands show as a large split-R̂ and `converged` is False;
+    islands that no start hit stay unseen. Draw such models exactly where the treewidth allows.
 
     `start` is an allowed state, or one per chain; without it one is searched for. Statistics kept:
     `log_weight` (the sum of tables' cells), `total` (the sum of codes), `overlap` (variables
     equal to an earlier state of the first chain). Burn-in, thinning and `collect` are as in
-    `sample_network`; states are the smallest of int8, int16, int32 that holds the codes.
+    `sample_network`; states are the smallest of int8, int16, int32 that holds the codes. With n = 0
+    no chain is run.
     """
     generator = check_rng(rng)
     if any(levels < 1 for levels in factors.shape):
         raise InputError(f"every variable needs at least one level; got shape {factors.shape}")
     starts = StartStates(factors)
     if chains is None:
-        chains = _CHAINS_IF_FORBIDDEN if starts.restricted else _CHAINS
+        chains = _CHAINS_IF_RUGGED if starts.restricted else _CHAINS
     row = len(factors.shape) * _state_type(factors).itemsize
     check_plan(n, chains, burn_in, thin, collect, row_bytes=row, max_bytes=max_bytes)
     if start is None:
@@ -99,6 +102,7 @@ class GibbsChains:
         if not (weights > -np.inf).all():
             raise InputError("start must be an allowed state; a table forbids it")
         self._words = chain_words(self.count, rng)
+        self._pace = Pace()
         self._out = np.empty((self.count, len(self.names)))
         self._reference = self._later = self._states[0].copy()
 
@@ -106,17 +110,18 @@ class GibbsChains:
         """Run every chain `sweeps` sweeps on."""
         from privfield.inference.sampling.gibbs_kernels import sweep_tables
 
-        sweep_tables(
-            self._shape,
-            self._starts,
-            self._tables_of,
-            self._strides,
-            self._cells,
-            self._states,
-            self._positions,
-            self._words,
-            sweeps,
-        )
+        for rows, part in self._pace.parts(sweeps, self.count):
+            sweep_tables(
+                self._shape,
+                self._starts,
+                self._tables_of,
+                self._strides,
+                self._cells,
+                self._states[rows],
+                self._positions[rows],
+                self._words[rows],
+                part,
+            )
 
     def statistics(self) -> FloatArray:
         """Log-weight, sum of codes and agreements with the reference, (chains, 3)."""

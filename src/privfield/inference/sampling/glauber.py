@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from privfield.inference.pace import Pace
 from privfield.inference.sampling.couplings import Network, chain_words, start_states
 
 FloatArray = NDArray[np.float64]
@@ -43,6 +46,7 @@ class GlauberChains:
             words = words.reshape(blocks, LANES, 4).swapaxes(1, 2)
         self._states = np.ascontiguousarray(states)
         self._words = np.ascontiguousarray(words)
+        self._pace = Pace()
         self._out = np.empty((rows, len(self.names)))
         self._reference = self._later = self._first()
         self._up = self._bracket = np.zeros(0, dtype=np.uint64)
@@ -69,29 +73,16 @@ class GlauberChains:
         from privfield.inference.sampling import glauber_kernels as kernels
 
         network = self._network
+        sweep: Any
+        model: tuple[Any, ...] = (network.starts, network.neighbours)
         if self._uniform:
-            uniform = kernels.sweep_uniform_lanes if self._in_lanes else kernels.sweep_uniform
-            uniform(
-                network.starts,
-                network.neighbours,
-                self._up,
-                self._middle,
-                self._states,
-                self._words,
-                sweeps,
-            )
+            sweep = kernels.sweep_uniform_lanes if self._in_lanes else kernels.sweep_uniform
+            model += (self._up, self._middle)
         else:
-            weighted = kernels.sweep_weighted_lanes if self._in_lanes else kernels.sweep_weighted
-            weighted(
-                network.starts,
-                network.neighbours,
-                self._scaled,
-                network.field,
-                self._bracket,
-                self._states,
-                self._words,
-                sweeps,
-            )
+            sweep = kernels.sweep_weighted_lanes if self._in_lanes else kernels.sweep_weighted
+            model += (self._scaled, network.field, self._bracket)
+        for rows, part in self._pace.parts(sweeps, len(self._states)):
+            sweep(*model, self._states[rows], self._words[rows], part)
 
     def statistics(self) -> FloatArray:
         """½ xᵀJx, Σx and the overlap with the reference, (chains, 3)."""

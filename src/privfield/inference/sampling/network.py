@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privfield.errors import InputError
+from privfield.inference.checks import check_rng
 from privfield.inference.sampling.couplings import Network, read_network
 from privfield.inference.sampling.glauber import GlauberChains
 from privfield.inference.sampling.run import (
@@ -16,7 +17,6 @@ from privfield.inference.sampling.run import (
     Collect,
     SampleResult,
     check_plan,
-    check_rng,
     sample_chains,
 )
 from privfield.inference.sampling.swendsen_wang import ClusterChains

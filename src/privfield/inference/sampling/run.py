@@ -89,6 +89,8 @@ def sample_chains(
     collect: Collect,
 ) -> SampleResult:
     """Burn in, draw, diagnose. Arguments have been checked by `check_plan`."""
+    if n == 0:
+        return _no_draws(chains, method, thin, collect)
     messages: list[str] = []
     checked, agreed = False, True
     burnt = burn_in or 0
@@ -133,6 +135,21 @@ def sample_chains(
         thin=thin,
         converged=checked and agreed,
         messages=tuple(messages),
+    )
+
+
+def _no_draws(chains: Chains, method: str, thin: int | None, collect: Collect) -> SampleResult:
+    return SampleResult(
+        states=chains.states()[:0] if collect == "states" else None,
+        collected=np.empty(0) if callable(collect) else None,
+        statistics={name: np.empty(0) for name in chains.names},
+        diagnostics={name: Diagnostic(math.nan, math.nan) for name in chains.names},
+        method=method,
+        chains=chains.count,
+        burn_in=0,
+        thin=thin or 1,
+        converged=False,
+        messages=("no draws were asked for, so no chain was run",),
     )
 
 
@@ -206,7 +223,7 @@ def check_plan(
     max_bytes: int,
 ) -> None:
     """Refuse numbers that make no sense, and results that would not fit."""
-    _whole("n", n, 1)
+    _whole("n", n, 0)
     _whole("chains", chains, 1)
     if burn_in is not None:
         _whole("burn_in", burn_in, 0)
@@ -227,12 +244,3 @@ def check_plan(
 def _whole(name: str, value: object, least: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise InputError(f"{name} must be a whole number of at least {least}; got {value!r}")
-
-
-def check_rng(rng: np.random.Generator | None) -> np.random.Generator:
-    """The generator given, or a fresh one."""
-    if rng is None:
-        return np.random.default_rng()
-    if not isinstance(rng, np.random.Generator):
-        raise InputError(f"rng must be a numpy Generator or None; got {type(rng).__name__}")
-    return rng

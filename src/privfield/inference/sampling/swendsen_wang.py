@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfield.errors import InputError
+from privfield.inference.pace import Pace
 from privfield.inference.sampling.couplings import Network, chain_words, start_states
 
 FloatArray = NDArray[np.float64]
@@ -40,6 +41,7 @@ class ClusterChains:
         self.count = chains
         self._states = start_states(network.nodes, chains, rng)
         self._words = chain_words(chains, rng)
+        self._pace = Pace()
         self._out = np.empty((chains, len(self.names)))
         self._reference = self._later = self._states[0].copy()
 
@@ -47,16 +49,17 @@ class ClusterChains:
         """Run every chain `sweeps` sweeps on."""
         from privfield.inference.sampling.cluster_kernels import sweep_clusters
 
-        sweep_clusters(
-            self._left,
-            self._right,
-            self._bonds,
-            self._step,
-            self._network.field,
-            self._states,
-            self._words,
-            sweeps,
-        )
+        for rows, part in self._pace.parts(sweeps, self.count):
+            sweep_clusters(
+                self._left,
+                self._right,
+                self._bonds,
+                self._step,
+                self._network.field,
+                self._states[rows],
+                self._words[rows],
+                part,
+            )
 
     def statistics(self) -> FloatArray:
         """½ xᵀJx, Σx and the overlap with the reference, (chains, 3)."""
