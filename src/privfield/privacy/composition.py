@@ -44,8 +44,8 @@ class DeltaSplit:
         return total.exact_delta - max(self.adding, self.stable)
 
 
-def possible_splits(total: Budget, first: Cost, stable_delta: Fraction | None) -> list[DeltaSplit]:
-    """Splits to try for the first charge, best first.
+def first_split(total: Budget, first: Cost, stable_delta: Fraction | None) -> DeltaSplit:
+    """What the first charge makes of δ.
 
     A first release without a δ of its own gives all of δ to converting ρ. One with a δ makes the
     ledger add up (ε, δ) pairs; where it has no ε to add, its δ is set aside. `stable_delta` is the
@@ -53,15 +53,15 @@ def possible_splits(total: Budget, first: Cost, stable_delta: Fraction | None) -
     """
     none = Fraction(0)
     if not isinstance(total, ApproxDP):
-        return [DeltaSplit(none, none)]
+        return DeltaSplit(none, none)
     if stable_delta is not None:
-        return [DeltaSplit(stable_delta, stable_delta)]
+        return DeltaSplit(stable_delta, stable_delta)
     if first.exact_delta == 0:
-        return [DeltaSplit(none, none)]
+        return DeltaSplit(none, none)
     if first.exact_epsilon is not None:
-        return [DeltaSplit(total.exact_delta, none)]
+        return DeltaSplit(total.exact_delta, none)
     own = min(first.exact_delta, total.exact_delta)
-    return [DeltaSplit(own, own)]
+    return DeltaSplit(own, own)
 
 
 @dataclass(frozen=True)
@@ -89,14 +89,13 @@ def spent_epsilon(total: Budget, split: DeltaSplit, charges: Sequence[Spending])
     """The least ε that a route proves for the charges at the total's δ; None if there is none."""
     found = []
     pairs = _pairs(total, split, charges)
-    delta = total.exact_delta if isinstance(total, ApproxDP) else Fraction(0)
-    if pairs is not None and sum(d for _, d in pairs) <= max(split.adding, Fraction(0)):
-        found.append(sum((e for e, _ in pairs), Fraction(0)))
+    if pairs is not None and sum(delta for _, delta in pairs) <= split.adding:
+        found.append(sum((epsilon for epsilon, _ in pairs), Fraction(0)))
     if isinstance(total, ApproxDP) and split.converting(total) > 0:
         order = order_for(total.exact_epsilon, split.converting(total))
         used = sum((_at_order(c.cost, order) for c in charges), Fraction(0))
         found.append(epsilon_for(used, split.converting(total), order))
-    return min(found) if found and delta < 1 else None
+    return min(found, default=None)
 
 
 def _adding_epsilons(total: PureDP, charges: Sequence[Spending]) -> Route:

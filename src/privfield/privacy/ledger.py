@@ -34,7 +34,7 @@ from privfield.privacy.budgets import (
 from privfield.privacy.composition import (
     DeltaSplit,
     Spending,
-    possible_splits,
+    first_split,
     routes,
     spent_epsilon,
 )
@@ -234,7 +234,7 @@ class Ledger:
         """
         with self._transaction("read") as db:
             state = _read_state(db)
-        split = state.split or possible_splits(self.total, Cost(0, 0, 0), state.stable_delta)[0]
+        split = state.split or first_split(self.total, Cost(0, 0, 0), state.stable_delta)
         found = routes(self.total, split, state.spendings)
         return next((route.left for route in found if route.left is not None), None)
 
@@ -243,7 +243,7 @@ class Ledger:
         """The ε spent so far at the total's δ, rounded up; inf if there is none."""
         with self._transaction("read") as db:
             state = _read_state(db)
-        split = state.split or possible_splits(self.total, Cost(0, 0, 0), state.stable_delta)[0]
+        split = state.split or first_split(self.total, Cost(0, 0, 0), state.stable_delta)
         found = spent_epsilon(self.total, split, state.spendings)
         return float("inf") if found is None else float_above(found)
 
@@ -258,15 +258,11 @@ class Ledger:
     def _admit(self, state: _State, cost: Budget, claim: Budget | None) -> DeltaSplit:
         """The split of δ under which the charge fits; otherwise `BudgetRefused`."""
         new = Spending(cost.as_cost(), claim if isinstance(claim, ApproxDP) else None)
-        if state.split is not None:
-            options = [state.split]
-        else:
-            options = possible_splits(self.total, new.cost, state.stable_delta)
-        for split in options:
-            if any(not r.missing for r in routes(self.total, split, [*state.spendings, new])):
-                return split
-        before = routes(self.total, options[0], state.spendings)
-        after = routes(self.total, options[0], [*state.spendings, new])
+        split = state.split or first_split(self.total, new.cost, state.stable_delta)
+        after = routes(self.total, split, [*state.spendings, new])
+        if any(not route.missing for route in after):
+            return split
+        before = routes(self.total, split, state.spendings)
         left = " or ".join(str(route.left) for route in before if route.left is not None)
         missing = ", or ".join(" and ".join(route.missing) for route in after)
         hint = ""
