@@ -117,10 +117,9 @@ def test_an_understated_sensitivity_is_caught(monkeypatch, noise, adjacency):
 
 
 def noise_fits_its_law(measure_once, runs=300):
-    """χ² of standardised noise against the law that the result states; false alarms < 1e-7.
+    """χ² of the noise, in three bins (small, middling, large), against the law that is stated.
 
-    Cells are pooled over runs; the test compares squared noise with its stated mean, using the
-    exact variance of the square from the law itself.
+    Cells are pooled over runs; false alarms below 1e-7.
     """
     truth = exact_tables(DATA)
     draws = []

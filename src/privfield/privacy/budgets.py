@@ -247,7 +247,7 @@ class ApproxDP(Budget):
 
 @dataclass(frozen=True, init=False, repr=False)
 class Cost(Budget):
-    """What unlike releases cost together: δ₀-approximate ρ-zCDP (Bun & Steinke 2016, §8).
+    """What unlike releases cost together: δ₀-approximate ρ-zCDP (Bun & Steinke 2016).
 
     Where every part was pure or (ε, δ), basic composition bounds the same releases by
     (`epsilon`, `delta`)-DP too; both facts are kept, and conversions take the better one.

@@ -2,7 +2,7 @@
 
 A ρ-zCDP mechanism is (ε, δ)-DP whenever, for some order α > 1,
 
-    δ ≥ exp((α-1)(αρ - ε)) · (1 - 1/α)^α / (α-1)        (Canonne, Kamath & Steinke 2020, Cor. 13)
+    δ ≥ exp((α-1)(αρ - ε)) · (1 - 1/α)^α / (α-1)        (Canonne, Kamath & Steinke 2020)
 
 so *any* α gives a valid answer. α is searched for in floating point; the formula at that α is then
 evaluated with 50 decimal digits and rounded to 15 on the side of more privacy.

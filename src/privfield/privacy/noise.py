@@ -166,7 +166,7 @@ def _insecure_noise(law: NoiseLaw, shape: tuple[int, ...], seed: int) -> NDArray
         return (rng.geometric(stop, shape) - rng.geometric(stop, shape)).astype(np.int64)
     if law.name != "discrete-gaussian":
         raise InputError(f"noise law {law.name!r} cannot be drawn on whole numbers.")
-    # Discrete Laplace proposals, thinned to a Gaussian (Canonne, Kamath & Steinke 2020, Alg. 3).
+    # Discrete Laplace proposals, thinned to a Gaussian (Canonne, Kamath & Steinke 2020).
     width = math.floor(law.scale) + 1
     found = np.empty(0, dtype=np.int64)
     size = math.prod(shape)

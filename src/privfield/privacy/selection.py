@@ -100,7 +100,7 @@ def permute_and_flip(
     `selection_scale_pure`). The expected score is never below that of `exponential_mechanism` at
     the same scale. For zCDP use `exponential_mechanism`: this mechanism is only (r/scale)²/2-zCDP.
 
-    McKenna & Sheldon 2020, Algorithm 1. The usual scale 2D/epsilon is for scores that move by at
+    McKenna & Sheldon 2020. The usual scale 2D/epsilon is for scores that move by at
     most D. Adding one constant to all scores changes nothing here, so the change may be centred:
     then D is half its range, and 2D = r.
     """
@@ -119,7 +119,7 @@ def permute_and_flip(
 
 
 def _bernoulli_exp(exponent: Fraction, source: Entropy) -> bool:
-    """True with probability exp(-exponent), exactly (Canonne, Kamath & Steinke 2020, Alg. 1)."""
+    """True with probability exp(-exponent), exactly (Canonne, Kamath & Steinke 2020)."""
     whole = exponent.numerator // exponent.denominator
     for _ in range(whole):
         if not _bernoulli_exp_fraction(Fraction(1), source):
