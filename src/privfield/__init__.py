@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from privfield._version import __version__ as __version__
 from privfield.errors import BudgetRefused as BudgetRefused
 from privfield.errors import InputError as InputError
+from privfield.estimate.estimate import estimate as estimate
 from privfield.measure.marginals import measure as measure
 from privfield.measure.measurements import Measurements as Measurements
 from privfield.models.ising import IsingModel as IsingModel

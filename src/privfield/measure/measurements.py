@@ -43,8 +43,11 @@ class Measurements:
     adjacency: Adjacency | None
     grid: float = 1.0
     stamp: str | None = None
+    centred: tuple[bool, ...] = ()
 
     def __post_init__(self) -> None:
+        if not self.centred:
+            object.__setattr__(self, "centred", (False,) * len(self.cliques))
         _validate(self)
         for table in self.tables:
             table.flags.writeable = False

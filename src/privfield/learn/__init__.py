@@ -1,0 +1,1 @@
+"""The learners people call: measure, then estimate, in scikit-learn manners."""
