@@ -15,7 +15,7 @@ from scipy.stats import chi2
 
 import privfield as pf
 from privfield.files import unpack
-from privfield.measure import marginals
+from privfield.measure import design, marginals
 from privfield.privacy.noise import NoiseLaw, add_noise
 
 SCHEMA = pf.Schema({"a": 2, "b": 3})
@@ -107,9 +107,9 @@ def test_the_promise_holds_between_all_neighbours(budget, noise, adjacency):
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
 def test_an_understated_sensitivity_is_caught(monkeypatch, noise, adjacency):
-    honest = marginals.marginal_sensitivity
+    honest = design.marginal_sensitivity
     monkeypatch.setattr(
-        marginals, "marginal_sensitivity", lambda a, tables, weight: honest(a, tables - 1, weight)
+        design, "marginal_sensitivity", lambda a, tables, weight: honest(a, tables - 1, weight)
     )
     budget = pf.ApproxDP(1, 1e-6)
     m = pf.measure(DATA, SCHEMA, CLIQUES, budget, adjacency=adjacency, noise=noise)

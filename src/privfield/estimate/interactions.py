@@ -8,18 +8,17 @@ precision, and nothing is counted twice.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain, combinations
 from math import prod
 
 import numpy as np
 
+from privfield.errors import InputError
 from privfield.inference.factors import Table
+from privfield.measure.contrasts import Scope, centre, combine, subsets
 from privfield.measure.measurements import Measurements
 from privfield.schema import Schema
 
-Scope = tuple[int, ...]
 _LEAST_VARIANCE = 1e-9  # of a count: stands for "no noise"
 
 
@@ -89,30 +88,12 @@ def _total(
 ) -> tuple[float, float]:
     if measurements.total is not None:
         return float(measurements.total), 0.0
+    if () not in sums:
+        raise InputError("total must be given: these tables hold interactions only, not the total.")
     return float(sums[()] / weights[()]), float(weights[()] ** -0.5)
-
-
-def subsets(scope: Sequence[int]) -> list[Scope]:
-    """All sub-cliques, the empty one and itself included."""
-    sizes = range(len(scope) + 1)
-    return list(chain.from_iterable(combinations(scope, size) for size in sizes))
-
-
-def centre(table: Table, axes: Sequence[int] | None = None) -> Table:
-    """Take the mean along each axis away: what is left is the interaction of all variables."""
-    for axis in range(np.ndim(table)) if axes is None else axes:
-        table = table - table.mean(axis=axis, keepdims=True)
-    return table
 
 
 def full_table(parts: Interactions, scope: Scope) -> Table:
     """The unbiased table of a clique that its interactions add up to, in counts."""
-    known = dict(zip(parts.scopes, parts.values, strict=True))
-    shape = [parts.schema.shape[v] for v in scope]
-    table = np.full(shape, parts.total / prod(shape))
-    for part in subsets(scope)[1:]:
-        if part in known:
-            spread = [parts.schema.shape[v] if v in part else 1 for v in scope]
-            others = prod(parts.schema.shape[v] for v in scope if v not in part)
-            table = table + known[part].reshape(spread) / others
-    return table
+    known: dict[Scope, Table | float] = dict(zip(parts.scopes, parts.values, strict=True))
+    return combine(parts.schema.shape, scope, {**known, (): parts.total})

@@ -7,19 +7,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privfield.estimate.interactions import Interactions, centre, full_table, interactions
+from privfield.estimate.interactions import Interactions, full_table, interactions
 from privfield.inference.factors import Table
+from privfield.measure.contrasts import Scope, centre
 from privfield.measure.measurements import Measurements
-
-Scope = tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class Observed:
     """Noisy tables of `cliques` with the law of their noise, cell by cell.
 
-    `scale` is b of Laplace noise, σ of Gaussian noise. Where only interactions were released, `keep`
-    takes a vector of all cells to its interactions and `cells` counts the independent ones.
+    `scale` is b of Laplace noise, σ of Gaussian noise. Where only interactions were released,
+    `keep` takes a vector of all cells to its interactions and `cells` counts the independent ones.
     """
 
     cliques: tuple[Scope, ...]

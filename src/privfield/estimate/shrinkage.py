@@ -25,9 +25,10 @@ from math import prod
 import numpy as np
 
 from privfield.estimate.engine import Engine
-from privfield.estimate.interactions import Interactions, centre
+from privfield.estimate.interactions import Interactions
 from privfield.inference.contraction import DEFAULT_MAX_BYTES
 from privfield.inference.factors import Table
+from privfield.measure.contrasts import centre
 from privfield.models.mrf import MarkovRandomField
 
 _SMALLEST, _LARGEST = -8, 6  # log₂ of τ² that are tried

@@ -10,11 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfield.errors import InputError
+from privfield.measure.contrasts import centre_whole
+from privfield.measure.design import Design, Part, Task, choose_design
 from privfield.measure.measurements import Measurements
-from privfield.privacy.adjacency import Adjacency, marginal_sensitivity
+from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import Budget, NonPrivate, check_budget
 from privfield.privacy.ledger import Ledger
-from privfield.privacy.noise import NoiseLaw, add_noise, check_noise, check_seed, choose_noise
+from privfield.privacy.noise import add_noise, check_seed
 from privfield.privacy.release import release
 from privfield.progress import Progress, ProgressCallback
 from privfield.schema import Schema
@@ -29,6 +31,8 @@ def measure(
     budget: Budget | NonPrivate,
     adjacency: str = "replace-one",
     noise: str = "auto",
+    design: str = "uniform",
+    weights: Sequence[float] | None = None,
     ledger: Ledger | None = None,
     job: str | None = None,
     insecure_seed: int | None = None,
@@ -36,10 +40,13 @@ def measure(
 ) -> Measurements:
     """Count the cliques' contingency tables in one pass and add noise: the only private step.
 
-    The whole result is `budget`-private for one privacy unit of the schema under `adjacency`:
-    each table gets the same share. `noise` is "laplace", "gaussian" or "auto" (the one with the
-    smaller standard deviation in this budget). With a `ledger` the cost is on disk before any
-    record is read; the same `job` again returns what it released before and costs nothing.
+    The whole result is `budget`-private for one privacy unit of the schema under `adjacency`.
+    `noise` is "laplace", "gaussian" or "auto" (the one with less noise in this budget). `design`
+    says how the budget is spent: the same noise on each table ("uniform"), more of it on larger
+    tables ("cells"), on every interaction once ("residual", Gaussian noise only), or the best of
+    them ("auto"), where `weights` may say how much each clique matters. With a `ledger` the cost is
+    on disk before any record is read; the same `job` again returns what it released before and
+    costs nothing.
     `insecure_seed` makes the noise repeatable and the result NOT PRIVATE.
 
     Values outside the schema are read as the schema says; they never raise.
@@ -57,10 +64,19 @@ def measure(
 
     positions = [schema.clique(clique) for clique in names]
     _check_cells(schema, names)
-    sensitivity = marginal_sensitivity(neighbours, len(names), unit_weight(schema))
-    law, cost = _law(spend, sensitivity, noise)
     grid = weight_grid(schema)
     rows_are_public = neighbours is Adjacency.REPLACE_ONE and schema.unit is None
+    task = Task(
+        schema.shape,
+        tuple(positions),
+        _check_weights(weights, len(names)),
+        neighbours,
+        unit_weight(schema),
+        rows_are_public,
+    )
+    chosen = choose_design(task, spend, design, noise)
+    cost, law = chosen.cost, chosen.parts[0].law.name
+    scopes = tuple(tuple(schema.names[v] for v in part.scope) for part in chosen.parts)
 
     def prepare() -> Callable[[], bytes]:
         table = open_table(data, schema)
@@ -72,18 +88,20 @@ def measure(
             counts = count_tables(batches, schema.shape, positions)
             total = int(counts[0].sum()) if rows_are_public else None
             _tell(progress, Progress("adding noise"))
-            noisy = _add_noise(counts, law, insecure_seed)
+            noisy = _add_noise(_tables(chosen, positions, counts), chosen, insecure_seed)
+            steps = [grid * table.size if p.centred else grid for p, table in noisy]
             result = Measurements(
                 schema,
-                names,
-                tuple(table if grid == 1 else table / grid for table in noisy),
-                law.name,
-                (law.scale / grid,) * len(names),
+                scopes,
+                tuple(t if s == 1 else t / s for s, (_, t) in zip(steps, noisy, strict=True)),
+                law,
+                tuple(p.law.scale / s for s, (p, _) in zip(steps, noisy, strict=True)),
                 total,
                 cost,
                 neighbours,
                 1 / grid,
                 _stamp(spend, insecure_seed),
+                tuple(part.centred for part in chosen.parts),
             )
             return result.to_bytes()
 
@@ -94,13 +112,14 @@ def measure(
         "what": "marginals",
         "schema": asdict(schema),
         "cliques": names,
-        "noise": [law.name, law.scale],
+        "noise": [law, [part.law.scale for part in chosen.parts]],
+        "design": [scopes, [part.centred for part in chosen.parts]],
         "adjacency": str(neighbours),
         "insecure": insecure_seed is not None,
     }
     released = release(
         prepare,
-        what=f"{len(names)} contingency table{'s' * (len(names) != 1)} with {law.name} noise",
+        what=f"{len(names)} contingency table{'s' * (len(names) != 1)} with {law} noise",
         cost=cost,
         budget=spend,
         adjacency=neighbours,
@@ -140,25 +159,57 @@ def _check_cells(schema: Schema, cliques: Sequence[Sequence[str]]) -> None:
         )
 
 
-def _law(
-    budget: Budget | NonPrivate, sensitivity: Any, noise: str
-) -> tuple[NoiseLaw, Budget | NonPrivate]:
-    check_noise(noise)
-    if isinstance(budget, NonPrivate):
-        return NoiseLaw("none", 0.0), budget
-    return choose_noise(budget, sensitivity, noise)
+def _check_weights(weights: Sequence[float] | None, cliques: int) -> tuple[float, ...]:
+    if weights is None:
+        return (1.0,) * cliques
+    if not isinstance(weights, list | tuple | np.ndarray) or len(weights) != cliques:
+        raise InputError(f"weights must hold one number for each of {cliques} cliques.")
+    for weight in weights:
+        number = isinstance(weight, int | float | np.number) and not isinstance(weight, bool)
+        if not (number and 0 < weight < np.inf):
+            raise InputError(f"weights must be finite numbers above 0; got {weight!r}.")
+    return tuple(float(weight) for weight in weights)
+
+
+def _tables(
+    design: Design, cliques: Sequence[tuple[int, ...]], counts: list[NDArray[np.int64]]
+) -> list[tuple[Part, NDArray[np.int64]]]:
+    """What the design measures, from the cliques' counts: whole numbers throughout."""
+    found: list[tuple[Part, NDArray[np.int64]]] = []
+    for part in design.parts:
+        if not part.centred:
+            found.append((part, counts[cliques.index(part.scope)]))
+            continue
+        home = next(i for i, clique in enumerate(cliques) if set(part.scope) <= set(clique))
+        clique = cliques[home]
+        away = tuple(axis for axis, v in enumerate(clique) if v not in part.scope)
+        kept = [v for v in clique if v in part.scope]
+        table = counts[home].sum(axis=away).transpose([kept.index(v) for v in part.scope])
+        found.append((part, centre_whole(table)))
+    return found
 
 
 def _add_noise(
-    counts: list[NDArray[np.int64]], law: NoiseLaw, insecure_seed: int | None
-) -> list[NDArray[np.int64]]:
-    """Noise on all cells in one call, then the tables again."""
-    if law.name == "none":
-        return counts
-    flat = add_noise(np.concatenate([table.ravel() for table in counts]), law, insecure_seed)
-    ends = np.cumsum([table.size for table in counts])[:-1]
-    parts = zip(np.split(flat, ends), counts, strict=True)
-    return [part.reshape(table.shape) for part, table in parts]
+    tables: list[tuple[Part, NDArray[np.int64]]], design: Design, insecure_seed: int | None
+) -> list[tuple[Part, NDArray[np.int64]]]:
+    """Noise on all cells that share a law in one call, then the tables again."""
+    if design.parts[0].law.name == "none":
+        return tables
+    noisy = [table for _, table in tables]
+    laws = sorted({part.law for part in design.parts}, key=lambda law: law.scale)
+    for number, law in enumerate(laws):
+        seed = None if insecure_seed is None else _spread(insecure_seed, number)
+        own = [i for i, (part, _) in enumerate(tables) if part.law == law]
+        flat = add_noise(np.concatenate([noisy[i].ravel() for i in own]), law, seed)
+        ends = np.cumsum([noisy[i].size for i in own])[:-1]
+        for i, piece in zip(own, np.split(flat, ends), strict=True):
+            noisy[i] = piece.reshape(noisy[i].shape)
+    return [(part, table) for (part, _), table in zip(tables, noisy, strict=True)]
+
+
+def _spread(seed: int, number: int) -> int:
+    """Another seed for each law, so that their insecure noise is not the same."""
+    return seed if number == 0 else int(np.random.SeedSequence([seed, number]).generate_state(1)[0])
 
 
 def _stamp(budget: Budget | NonPrivate, insecure_seed: int | None) -> str | None:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from privfield._version import __version__
 from privfield.errors import InputError
 from privfield.files import pack, read_bytes, unpack, write_whole
+from privfield.measure.contrasts import cell_variance, centre, combine
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import NON_PRIVATE, Budget, NonPrivate, budget_from_json
 from privfield.privacy.noise import LAWS, LawName, NoiseLaw
@@ -30,7 +31,9 @@ class Measurements:
     `tables[i]` has one axis per name in `cliques[i]`. `noise` is the law and `scales[i]` its scale
     (b of Laplace, σ of Gaussian noise). `total` is the public number of rows, None where it is
     private or unknown. `cost` and `adjacency` are None for tables that came from elsewhere.
-    `stamp` is None, or says why these numbers protect nobody.
+    `stamp` is None, or says why these numbers protect nobody. Where `centred[i]`, the table holds
+    only the interaction of its clique (means taken away along each axis) plus noise; `table` adds
+    the interactions of a clique up again.
     """
 
     schema: Schema
@@ -92,21 +95,49 @@ class Measurements:
     @property
     def laws(self) -> tuple[NoiseLaw, ...]:
         """The noise law of each table."""
-        return tuple(NoiseLaw(self.noise, scale, self.grid) for scale in self.scales)
+        steps = [t.size if c else 1 for t, c in zip(self.tables, self.centred, strict=True)]
+        return tuple(
+            NoiseLaw(self.noise, scale, self.grid / step)
+            for scale, step in zip(self.scales, steps, strict=True)
+        )
 
     def table(self, clique: Sequence[str]) -> NDArray[Any]:
         """The noisy table of a clique, axes in the order asked."""
         position = self._position(clique)
         names = self.cliques[position]
-        return np.transpose(self.tables[position], [names.index(name) for name in clique])
+        table = self._whole(position) if self.centred[position] else self.tables[position]
+        return np.transpose(table, [names.index(name) for name in clique])
 
     def margin(self, clique: Sequence[str], level: float = 0.95) -> float:
         """How far privacy noise moves a cell of that table at most, with that probability."""
-        return self.laws[self._position(clique)].margin(level)
+        return self._law(self._position(clique)).margin(level)
+
+    def _whole(self, position: int) -> NDArray[np.float64]:
+        """The table that the interactions of a clique and its sub-cliques add up to."""
+        known: dict[tuple[int, ...], Any] = {
+            self.schema.clique(names): centre(np.asarray(table, np.float64))
+            for names, table, centred in zip(self.cliques, self.tables, self.centred, strict=True)
+            if centred
+        }
+        if self.total is not None:
+            known[()] = self.total
+        return combine(self.schema.shape, self.schema.clique(self.cliques[position]), known)
+
+    def _law(self, position: int) -> NoiseLaw:
+        """The law of a cell of `table`; for a sum of interactions, the normal law closest to it."""
+        if not self.centred[position]:
+            return self.laws[position]
+        variances = {
+            self.schema.clique(names): law.deviation**2
+            for names, law, centred in zip(self.cliques, self.laws, self.centred, strict=True)
+            if centred
+        }
+        scope = self.schema.clique(self.cliques[position])
+        return NoiseLaw("gaussian", cell_variance(self.schema.shape, scope, variances) ** 0.5)
 
     def show(self, clique: Sequence[str], level: float = 0.95) -> str:
         """A noisy table as text, with the margin of the privacy noise in each cell."""
-        asked, law = tuple(clique), self.laws[self._position(clique)]
+        asked, law = tuple(clique), self._law(self._position(clique))
         grid = self.table(asked).reshape(-1, self.schema.shape[self.schema.index(asked[-1])])
         heads = [self.schema[name].levels for name in asked]
         rows = [" ".join(labels) for labels in product(*heads[:-1])]
@@ -157,6 +188,7 @@ class Measurements:
             "cost": _cost_to_json(self.cost),
             "adjacency": None if self.adjacency is None else str(self.adjacency),
             "stamp": self.stamp,
+            "centred": list(self.centred),
         }
         arrays = {f"table{index}": table for index, table in enumerate(self.tables)}
         return pack("measurements", header, arrays)
@@ -181,6 +213,7 @@ class Measurements:
                 None if adjacency is None else Adjacency.parse(adjacency),
                 header["grid"],
                 header["stamp"],
+                tuple(header["centred"]),
             )
         except (KeyError, TypeError, ValueError, AttributeError):  # InputError too
             raise InputError(f"{source} is damaged: its parts do not fit together.") from None
@@ -200,11 +233,13 @@ def _validate(m: Measurements) -> None:
         raise InputError(f"schema must be a pf.Schema; got {type(m.schema).__name__}.")
     if m.noise not in LAWS:
         raise InputError(f"noise must be one of {', '.join(map(repr, LAWS))}; got {m.noise!r}.")
-    if not len(m.cliques) == len(m.tables) == len(m.scales):
+    if not len(m.cliques) == len(m.tables) == len(m.scales) == len(m.centred):
         raise InputError(
             f"cliques, tables and scales must be equally many; "
             f"got {len(m.cliques)}, {len(m.tables)} and {len(m.scales)}."
         )
+    if any(not isinstance(each, bool) for each in m.centred):
+        raise InputError("centred must hold True or False for each table.")
     for clique, table, scale in zip(m.cliques, m.tables, m.scales, strict=True):
         shape = tuple(m.schema.shape[i] for i in m.schema.clique(clique))
         if table.shape != shape:

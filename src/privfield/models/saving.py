@@ -13,6 +13,7 @@ from privfield._version import __version__
 from privfield.errors import InputError
 from privfield.files import pack, read_bytes, unpack, write_whole
 from privfield.models.base import Model
+from privfield.models.chain import ChainModel
 from privfield.models.ising import IsingModel
 from privfield.models.mrf import MarkovRandomField
 from privfield.models.network import NetworkIsing
@@ -25,26 +26,26 @@ Header = dict[str, Any]
 Arrays = dict[str, NDArray[Any]]
 
 
-def save_model(model: Model, path: str | os.PathLike[str]) -> None:
+def save_model(model: Model | ChainModel, path: str | os.PathLike[str]) -> None:
     """Write a model to a file that appears whole or not at all."""
     data = model_bytes(model)
     with write_whole(path) as file:
         file.write(data)
 
 
-def load(path: str | os.PathLike[str]) -> Model:
+def load(path: str | os.PathLike[str]) -> Model | ChainModel:
     """Read a model that `save` wrote; anything else is an `InputError`."""
     return model_from_bytes(read_bytes(path), repr(str(path)))
 
 
-def model_bytes(model: Model) -> bytes:
+def model_bytes(model: Model | ChainModel) -> bytes:
     """The bytes of a saved model."""
     kind, header, arrays = model._parts()
     common = {"format": FORMAT, "version": __version__, "model": kind, "stamp": model.stamp}
     return pack("model", {**common, **header}, arrays)
 
 
-def model_from_bytes(data: bytes, source: str = "this") -> Model:
+def model_from_bytes(data: bytes, source: str = "this") -> Model | ChainModel:
     """Undo `model_bytes`; `source` names the origin in errors."""
     header, arrays = unpack("model", data, source)
     if header.get("format") != FORMAT:
@@ -91,11 +92,17 @@ def _network(header: Header, arrays: Arrays) -> Model:
     return NetworkIsing(matrix, header["beta"], header["field"], names, stamp=_stamp(header))
 
 
-_BUILDERS: dict[str, Callable[[Header, Arrays], Model]] = {
+def _chain(header: Header, arrays: Arrays) -> ChainModel:
+    initial, transition = _floats(arrays["initial"]), _floats(arrays["transition"])
+    return ChainModel(_texts(header, "states"), initial, transition, stamp=_stamp(header))
+
+
+_BUILDERS: dict[str, Callable[[Header, Arrays], Model | ChainModel]] = {
     "mrf": _mrf,
     "ising": _ising,
     "polynomial": _polynomial,
     "network": _network,
+    "chain": _chain,
 }
 
 
@@ -106,10 +113,14 @@ def _floats(array: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def _names(header: Header) -> list[str]:
-    names = header["names"]
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise InputError("names must be a list of texts.")
-    return names
+    return _texts(header, "names")
+
+
+def _texts(header: Header, key: str) -> list[str]:
+    texts = header[key]
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        raise InputError(f"{key} must be a list of texts.")
+    return texts
 
 
 def _stamp(header: Header) -> str | None:
