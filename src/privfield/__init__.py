@@ -4,6 +4,7 @@
 >>> schema = pf.Schema({"smoker": ["no", "yes"], "age": pf.Bins([0, 18, 40, 65, 120])})
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from privfield._version import __version__ as __version__
@@ -30,7 +31,34 @@ from privfield.schema import Person as Person
 from privfield.schema import Schema as Schema
 
 if TYPE_CHECKING:
+    from privfield.estimate.bootstrap import Bootstrap as Bootstrap
+    from privfield.estimate.bootstrap import bootstrap as bootstrap
+    from privfield.learn.chain import ChainLearner as ChainLearner
+    from privfield.learn.marginal import MarginalLearner as MarginalLearner
+    from privfield.measure.chain_measurements import ChainMeasurements as ChainMeasurements
+    from privfield.models.chain import ChainModel as ChainModel
     from privfield.tables.check import CheckReport
+
+_LAZY = {  # loaded when they are first asked for: importing privfield stays quick
+    "Bootstrap": "privfield.estimate.bootstrap",
+    "bootstrap": "privfield.estimate.bootstrap",
+    "ChainLearner": "privfield.learn.chain",
+    "ChainMeasurements": "privfield.measure.chain_measurements",
+    "ChainModel": "privfield.models.chain",
+    "MarginalLearner": "privfield.learn.marginal",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'privfield' has no attribute {name!r}")
+    value = getattr(import_module(_LAZY[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_LAZY])
 
 
 def check(data: Any, schema: Schema) -> "CheckReport":

@@ -30,7 +30,9 @@ from privfield.measure.measurements import Measurements
 from privfield.models.mrf import MarkovRandomField
 
 EStep: TypeAlias = Literal["dual", "nlbp"]
-MAX_ITERATIONS = 60
+MAX_ITERATIONS = 1000
+_GAP = 0.01  # in log-likelihood: the noise of one cell weighs about 1
+_RESTARTS = 6  # L-BFGS-B can stall where the box cuts its steps short; it goes on when restarted
 _NLBP_ROUNDS = 100
 _M_STEP_RIDGE = 1e-9  # per person: keeps the θ of empty cells finite
 
@@ -51,9 +53,10 @@ def cgm(
     """
     if e_step not in get_args(EStep):
         raise InputError(f"e_step must be 'dual' or 'nlbp'; got {e_step!r}.")
-    if iterations is not None and (not isinstance(iterations, int) or iterations < 1):
+    whole = isinstance(iterations, int) and not isinstance(iterations, bool)
+    if iterations is not None and (not whole or iterations < 1):
         raise InputError(f"iterations must be a whole number from 1, or None; got {iterations!r}.")
-    if not 0 < damping <= 1:
+    if not isinstance(damping, int | float) or not 0 < damping <= 1:
         raise InputError(f"damping must lie in (0, 1]; got {damping!r}.")
     if measurements.noise == "none":
         raise InputError("method='cgm' needs noisy tables; these have none: use 'naive-mle'.")
@@ -70,6 +73,7 @@ def cgm(
             theta = maximum_likelihood(engine, counts / seen.total, _M_STEP_RIDGE, theta)
         if iterations is None and discrepancy(seen, counts) <= seen.cells:
             break
+    engine.tell_if_unfinished()
     names = measurements.schema.names
     cliques = [tuple(names[v] for v in clique) for clique in seen.cliques]
     tables = engine.split(theta)
@@ -95,22 +99,36 @@ def dual_e_step(
             slope = slope + seen.scale**2 * step
         return float(value), unit * seen.keep(slope)
 
-    found = minimize(
-        objective,
-        np.zeros(engine.parameters),
-        jac=True,
-        method="L-BFGS-B",
-        bounds=[(-1.0, 1.0)] * engine.parameters if seen.laplace else None,
-        options={"maxiter": 1000, "maxcor": 20, "gtol": tolerance, "ftol": 1e-13},
-    )
-    step = seen.keep(unit * found.x)
-    return step, total * engine.run(theta + step)[1]
+    u = np.zeros(engine.parameters)
+    for _ in range(_RESTARTS):
+        u = minimize(
+            objective,
+            u,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=[(-1.0, 1.0)] * engine.parameters if seen.laplace else None,
+            options={"maxiter": 1000, "maxcor": 20, "gtol": tolerance, "ftol": 1e-13},
+        ).x
+        step = seen.keep(unit * u)
+        counts = total * engine.run(theta + step)[1]
+        if duality_gap(seen, step, counts) <= _GAP:
+            break
+    return step, counts
+
+
+def duality_gap(seen: Observed, step: Table, counts: Table) -> float:
+    """How far the tables of θ + l are from the maximum at most, as a log-likelihood."""
+    left = seen.keep(seen.counts - counts)
+    if seen.laplace:
+        return float((np.abs(left) / seen.scale - step * left).sum())
+    return float(((left / seen.scale - seen.scale * step) ** 2).sum() / 2)
 
 
 def nlbp(engine: Engine, seen: Observed, theta: Table, damping: float, rounds: int) -> Table:
     """Algorithm 1 of the paper, with constant damping: n ← (1 - α)n + α·N·BP(θ + ∇ log p(y|n)).
 
-    For Laplace noise the gradient is a sign, and constant damping ends near the optimum, not at it.
+    For Laplace noise the gradient is a sign, and constant damping ends near the optimum, not at it;
+    where the noise is small against the counts it oscillates, whatever its law.
     """
     counts = seen.total * engine.run(theta)[1]
     for _ in range(rounds):

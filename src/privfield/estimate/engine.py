@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from math import prod
 from typing import Literal, TypeAlias, get_args
@@ -41,6 +42,7 @@ class Engine:
         self.shapes = [tuple(schema.shape[v] for v in clique) for clique in self.cliques]
         self.parameters = sum(map(prod, self.shapes))
         self.calls = 0
+        self.converged = True  # whether the last run of loopy belief propagation did
         zeros = MarkovRandomField(schema, [], []).factors  # the schema's structural zeros
         everything = [*self.cliques, *zeros.cliques]
         self._zeros = [table.ravel() for table in zeros.tables]
@@ -65,11 +67,22 @@ class Engine:
             tolerance=_LOOPY_TOLERANCE,
             start=self._last,
         )
-        self._last = result
+        self._last, self.converged = result, result.converged
         return result.log_partition, result.clique_cells[: self.parameters].copy()
+
+    def tell_if_unfinished(self) -> None:
+        """Warn when the last run of loopy belief propagation had not converged."""
+        if not self.converged:
+            warnings.warn(
+                "Loopy belief propagation did not converge: the estimate rests on marginals that "
+                "are not a fixed point. Fewer or weaker cliques, or exact inference, would help.",
+                stacklevel=2,
+            )
 
     def split(self, flat: Table) -> list[Table]:
         """One table per clique: views of the vector."""
+        if not self.shapes:
+            return []
         ends = np.cumsum([prod(shape) for shape in self.shapes])[:-1]
         parts = zip(np.split(flat, ends), self.shapes, strict=True)
         return [part.reshape(shape) for part, shape in parts]

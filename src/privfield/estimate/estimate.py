@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from typing import Any
 
 from privfield.errors import InputError
@@ -49,12 +50,7 @@ def estimate(
             f"measurements must come from pf.measure or pf.Measurements; "
             f"got {type(measurements).__name__}."
         )
-    if method not in _OPTIONS:
-        raise InputError(f"method must be one of {', '.join(map(repr, _OPTIONS))}; got {method!r}.")
-    for name in options:
-        if name not in _OPTIONS[method]:
-            legal = ", ".join(_OPTIONS[method]) or "none"
-            raise InputError(f"method={method!r} has no option {name!r}; it has {legal}.")
+    check_method(method, options)
     if not measurements.cliques:
         raise InputError("measurements hold no table; measure at least one clique.")
     common: dict[str, Any] = {"inference": inference, "max_bytes": max_bytes}
@@ -78,6 +74,16 @@ def estimate(
 
     parts = interactions(measurements)
     return shrink(parts, stamp=measurements.stamp, tell=tell, **common).model
+
+
+def check_method(method: object, options: Mapping[str, Any]) -> None:
+    """Refuse a method or option that does not exist; learners ask before they spend anything."""
+    if not isinstance(method, str) or method not in _OPTIONS:
+        raise InputError(f"method must be one of {', '.join(map(repr, _OPTIONS))}; got {method!r}.")
+    for name in options:
+        if name not in _OPTIONS[method]:
+            legal = ", ".join(_OPTIONS[method]) or "none"
+            raise InputError(f"method={method!r} has no option {name!r}; it has {legal}.")
 
 
 def _warn_of_small_total(measurements: Measurements) -> None:

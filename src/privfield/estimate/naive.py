@@ -38,6 +38,7 @@ def naive_mle(
         shares = [onto_simplex(table) for table in shares]
     engine = Engine(measurements.schema, cliques, inference, max_bytes)
     theta = maximum_likelihood(engine, engine.join(shares), ridge)
+    engine.tell_if_unfinished()
     names = measurements.schema.names
     return MarkovRandomField(
         measurements.schema,
@@ -75,6 +76,7 @@ def maximum_likelihood(
 
 def onto_simplex(table: Table) -> Table:
     """The nearest table of non-negative numbers that sum to 1 (Duchi et al. 2008)."""
+    table = table - table.max()  # the same projection, without loss of digits
     ordered = np.sort(table, axis=None)[::-1]
     excess = (np.cumsum(ordered) - 1) / np.arange(1, ordered.size + 1)
     kept = np.flatnonzero(ordered > excess)[-1]

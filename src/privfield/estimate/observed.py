@@ -33,7 +33,7 @@ class Observed:
 def observe(measurements: Measurements) -> Observed:
     """The tables as they were released, with their noise law."""
     parts = interactions(measurements)
-    if any(measurements.centred):
+    if any(measurements.centred) and parts.scopes:
         return _interactions_only(parts)
     schema = measurements.schema
     cliques = tuple(schema.clique(clique) for clique in measurements.cliques)
@@ -75,7 +75,7 @@ def noisy_tables(measurements: Measurements) -> tuple[tuple[Scope, ...], list[Ta
     """Cliques, unbiased tables in counts, and the total."""
     parts = interactions(measurements)
     total = at_least_one(parts.total)
-    if not any(measurements.centred):
+    if not any(measurements.centred) or not parts.scopes:
         cliques = tuple(measurements.schema.clique(clique) for clique in measurements.cliques)
         return cliques, [np.asarray(t, np.float64) for t in measurements.tables], total
     inside = [set(scope) for scope in parts.scopes]

@@ -66,17 +66,23 @@ def shrink(
     stamp: str | None = None,
     inference: str = "exact",
     max_bytes: float = DEFAULT_MAX_BYTES,
+    engine: Engine | None = None,
     tell: Tell = lambda stage: None,
 ) -> Shrunk:
-    """Fit with the given prior variances, or choose them; `start` holds θ of all scopes."""
+    """Fit with the given prior variances, or choose them; `start` holds θ of all scopes.
+
+    An `engine` for all scopes may be used again for many fits with a given prior.
+    """
     orders = sorted(set(parts.orders))
     chosen: dict[int, float] = {} if prior is None else dict(prior)
     runs = 0
     fit: _Fit | None = None
     problem = None
+    before = 0 if engine is None else engine.calls
     for order in orders if prior is None else orders[-1:]:
         tell(f"interactions of order {order}")
-        problem = _Problem(parts, order, inference, max_bytes)
+        plan = engine if prior is not None else None
+        problem = _Problem(parts, order, inference, max_bytes, plan)
         begin = problem.begin(chosen, start if fit is None else problem.grow(fit.theta))
         if prior is None:
             fit = _choose(problem, chosen, order, begin)
@@ -84,9 +90,11 @@ def shrink(
         else:
             fit = problem.solve(chosen, begin, rounds=_ROUNDS)
         runs += problem.engine.calls
+    runs -= before
     if fit is None or problem is None:  # nothing was measured but the total
         empty = MarkovRandomField(parts.schema, [], [], stamp=stamp)
         return Shrunk(empty, chosen, 0.0, parts.total, (), runs)
+    problem.engine.tell_if_unfinished()
     tables = tuple(problem.engine.split(fit.theta))
     names = parts.schema.names
     cliques = [tuple(names[v] for v in scope) for scope in parts.scopes]
@@ -106,10 +114,17 @@ class _Fit:
 class _Problem:
     """The fit of all scopes up to an order; vectors hold their cells end to end."""
 
-    def __init__(self, parts: Interactions, order: int, inference: str, max_bytes: float) -> None:
+    def __init__(
+        self,
+        parts: Interactions,
+        order: int,
+        inference: str,
+        max_bytes: float,
+        engine: Engine | None = None,
+    ) -> None:
         count = sum(each <= order for each in parts.orders)
         self.scopes = parts.scopes[:count]
-        self.engine = Engine(parts.schema, self.scopes, inference, max_bytes)
+        self.engine = engine or Engine(parts.schema, self.scopes, inference, max_bytes)
         self.total = max(parts.total, 1.0)
         sizes = [prod(shape) for shape in self.engine.shapes]
         values = parts.values[:count]

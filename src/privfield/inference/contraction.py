@@ -18,6 +18,9 @@ from privfield.inference.log_contraction import log_backward, log_forward
 
 DEFAULT_MAX_BYTES = 4 * 2**30
 _KEEP_BYTES = 256 * 2**20  # a larger workspace is not kept between runs
+_SMALL_BYTES = 4 * 2**20  # a larger plan is not kept for the next model of the same structure
+_KEPT_PLANS = 32
+_KEPT: dict[Any, ContractionPlan] = {}
 
 
 @dataclass(frozen=True)
@@ -58,13 +61,22 @@ def plan_contraction(
     """Plan log Z and the marginals of `cliques` and then of `wanted`, which need share no clique.
 
     Depends on the structure only; run it on as many tables as you like. Refuses what would need
-    more than `max_bytes`. Ties in the elimination order are broken by `rng`.
+    more than `max_bytes`. Ties in the elimination order are broken by `rng`; without one, small
+    plans of the last structures are kept and returned again.
     """
+    given, asked = tuple(tuple(c) for c in cliques), tuple(tuple(c) for c in wanted)
+    key = (tuple(shape), given, asked, max_bytes)
+    if rng is None and (known := _KEPT.get(key)) is not None:
+        return known
     size, layout, order = _prepare(shape, cliques, wanted, rng, max_bytes)
     if layout is None or size.bytes > max_bytes:
         raise InputError(_refusal(size, max_bytes))
-    given, asked = [tuple(c) for c in cliques], [tuple(c) for c in wanted]
-    return ContractionPlan(tuple(shape), given, asked, layout, size, order)
+    plan = ContractionPlan(tuple(shape), given, asked, layout, size, order)
+    if rng is None and size.bytes <= _SMALL_BYTES:
+        while len(_KEPT) >= _KEPT_PLANS:
+            _KEPT.pop(next(iter(_KEPT), None), None)
+        _KEPT[key] = plan
+    return plan
 
 
 def _refusal(size: ContractionSize, max_bytes: float) -> str:
