@@ -1,6 +1,6 @@
 """How often do 95% intervals of `pf.bootstrap` hold the truth? Prints a Markdown table.
 
-    python experiments/interval_coverage.py --studies 200 > docs/figures/coverage.md
+    python experiments/interval_coverage.py --studies 200 --replicates 60
 
 Each study draws a true model, a population from it, private tables, and intervals for marginals,
 conditional probabilities and log odds ratios. Every study is new: model, people and noise.
