@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 Scope = tuple[int, ...]
 Table = NDArray[np.float64]
+_LARGEST = np.iinfo(np.int64).max
 
 
 def subsets(scope: Sequence[int]) -> list[Scope]:
@@ -36,11 +37,15 @@ def centre(table: Table, axes: Iterable[int] | None = None) -> Table:
 def centre_whole(table: NDArray[np.int64]) -> NDArray[np.int64]:
     """The interaction times the number of cells: whole numbers, without rounding.
 
-    Per axis of n levels, n·x - Σx replaces x.
+    Per axis of n levels, n·x - Σx replaces x. Numbers stop at the ends of 64 bits: to wrap round
+    there would make neighbours differ by more than they may.
     """
+    table = np.asarray(table)
+    wide = np.abs(table, dtype=np.float64).sum() * table.size >= _LARGEST / 2
+    found = table.astype(object) if wide else table
     for axis, levels in enumerate(table.shape):
-        table = levels * table - table.sum(axis=axis, keepdims=True)
-    return table
+        found = levels * found - found.sum(axis=axis, keepdims=True)
+    return np.asarray(np.clip(found, -_LARGEST, _LARGEST) if wide else found, np.int64)
 
 
 def combine(shape: Sequence[int], scope: Scope, known: dict[Scope, Any]) -> Table:

@@ -28,8 +28,9 @@ from privfield.privacy.noise import NoiseLaw, check_noise, choose_noise
 from privfield.privacy.rounding import float_above, sqrt_above
 
 DESIGNS = ("auto", "uniform", "cells", "residual")
-_MOST_STEPS = 2**30  # of a centred table per row: leaves room for 2³² rows in 64 bits
+_MOST_PATTERNS = 2**23  # of agreement, over all cliques: bounds time, memory and rounding error
 _SLACK = 1 + 1e-9  # covers all floating-point error in the sensitivity of interactions
+_LEAST_VARIANCE = 1e-100  # predicted for noise that is all but certainly 0
 _PATTERN_BYTES = 2**26
 
 
@@ -83,7 +84,8 @@ def choose_design(task: Task, budget: Budget | NonPrivate, design: str, noise: s
         return _tables(task, budget, kind, [1.0] * len(task.cliques), "uniform")
     if design == "cells":
         return _by_cells(task, budget, kind)
-    found = [_by_cells(task, budget, kind)]
+    found = [_tables(task, budget, kind, [1.0] * len(task.cliques), "uniform")]
+    found.append(_by_cells(task, budget, kind))
     if _admits_residual(task, budget, kind):
         found.append(_residual(task, budget, kind))
     return min(found, key=lambda each: each.variance)
@@ -134,9 +136,10 @@ def _tables(task: Task, budget: Budget, kind: str, shares: Sequence[float], name
 
 def _predict(task: Task, parts: Sequence[Part]) -> float:
     """Σ w·Σ cells' variances when everything measured is averaged by precision."""
+    variances = {law: law.deviation**2 for law in {part.law for part in parts}}
     precision: dict[Scope, float] = {}
     for part in parts:
-        variance = part.law.deviation**2
+        variance = max(variances[part.law], _LEAST_VARIANCE)
         scope = tuple(sorted(part.scope))
         if part.centred:
             precision[scope] = precision.get(scope, 0.0) + task.cells(scope) ** 2 / variance
@@ -145,7 +148,7 @@ def _predict(task: Task, parts: Sequence[Part]) -> float:
             outside = task.cells(scope) / task.cells(inner)
             precision[inner] = precision.get(inner, 0.0) + 1 / (variance * outside)
     importance = _importance(task)
-    return sum(importance[scope] / precision[scope] for scope in importance)
+    return sum(much / precision[scope] for scope, much in importance.items() if much > 0)
 
 
 def _importance(task: Task) -> dict[Scope, float]:
@@ -165,17 +168,19 @@ def _importance(task: Task) -> dict[Scope, float]:
 
 
 def _admits_residual(task: Task, budget: Budget, kind: str) -> bool:
-    largest = max(task.cells(clique) for clique in task.cliques)
-    return kind != "laplace" and _admits_gaussian(budget) and largest <= _MOST_STEPS
+    patterns = sum(3 ** len(clique) for clique in task.cliques)  # of all sub-cliques
+    return kind != "laplace" and _admits_gaussian(budget) and patterns <= _MOST_PATTERNS
 
 
 def _residual(task: Task, budget: Budget, kind: str) -> Design:
     if kind == "laplace":
         raise InputError("design='residual' needs Gaussian noise; got noise='laplace'.")
+    marginal_sensitivity(task.adjacency, 1, task.unit_weight)  # refuses other adjacencies
     cost = choose_noise(budget, Sensitivity(1, 1), "gaussian")[1]  # refuses pure budgets
     if not _admits_residual(task, budget, kind):
         raise InputError(
-            f"design='residual' allows tables of up to {_MOST_STEPS:,} cells; use 'cells'."
+            f"design='residual' allows {_MOST_PATTERNS:,} patterns of agreement, 3^k for each "
+            "clique of k variables; use smaller cliques or design='cells'."
         )
     importance = _importance(task)
     scopes = [s for s in closure(task.cliques) if s in importance]

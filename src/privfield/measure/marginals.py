@@ -93,7 +93,10 @@ def measure(
             result = Measurements(
                 schema,
                 scopes,
-                tuple(t if s == 1 else t / s for s, (_, t) in zip(steps, noisy, strict=True)),
+                tuple(
+                    np.asarray(t if s == 1 else t / s)
+                    for s, (_, t) in zip(steps, noisy, strict=True)
+                ),
                 law,
                 tuple(p.law.scale / s for s, (p, _) in zip(steps, noisy, strict=True)),
                 total,
@@ -165,9 +168,9 @@ def _check_weights(weights: Sequence[float] | None, cliques: int) -> tuple[float
     if not isinstance(weights, list | tuple | np.ndarray) or len(weights) != cliques:
         raise InputError(f"weights must hold one number for each of {cliques} cliques.")
     for weight in weights:
-        number = isinstance(weight, int | float | np.number) and not isinstance(weight, bool)
-        if not (number and 0 < weight < np.inf):
-            raise InputError(f"weights must be finite numbers above 0; got {weight!r}.")
+        number = isinstance(weight, int | float | np.integer | np.floating)
+        if not number or isinstance(weight, bool) or not 1e-9 <= weight <= 1e9:
+            raise InputError(f"weights must be numbers between 1e-9 and 1e9; got {weight!r}.")
     return tuple(float(weight) for weight in weights)
 
 

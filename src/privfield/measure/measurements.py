@@ -104,35 +104,43 @@ class Measurements:
     def table(self, clique: Sequence[str]) -> NDArray[Any]:
         """The noisy table of a clique, axes in the order asked."""
         position = self._position(clique)
+        if self.centred[position]:
+            return self._whole(self.schema.clique(clique))
         names = self.cliques[position]
-        table = self._whole(position) if self.centred[position] else self.tables[position]
-        return np.transpose(table, [names.index(name) for name in clique])
+        return np.transpose(self.tables[position], [names.index(name) for name in clique])
 
     def margin(self, clique: Sequence[str], level: float = 0.95) -> float:
         """How far privacy noise moves a cell of that table at most, with that probability."""
         return self._law(self._position(clique)).margin(level)
 
-    def _whole(self, position: int) -> NDArray[np.float64]:
+    def _whole(self, axes: tuple[int, ...]) -> NDArray[np.float64]:
         """The table that the interactions of a clique and its sub-cliques add up to."""
         known: dict[tuple[int, ...], Any] = {
-            self.schema.clique(names): centre(np.asarray(table, np.float64))
-            for names, table, centred in zip(self.cliques, self.tables, self.centred, strict=True)
-            if centred
+            scope: centre(np.asarray(self.tables[i], np.float64))
+            for scope, i in self._interactions(axes).items()
         }
         if self.total is not None:
             known[()] = self.total
-        return combine(self.schema.shape, self.schema.clique(self.cliques[position]), known)
+        scope = tuple(sorted(axes))
+        whole = combine(self.schema.shape, scope, known)
+        return np.transpose(whole, [scope.index(v) for v in axes])
+
+    def _interactions(self, axes: tuple[int, ...]) -> dict[tuple[int, ...], int]:
+        """Where the interactions of a clique and its sub-cliques are."""
+        inside = {self.schema.names[v] for v in axes}
+        return {
+            self.schema.clique(names): i
+            for i, names in enumerate(self.cliques)
+            if self.centred[i] and inside.issuperset(names)
+        }
 
     def _law(self, position: int) -> NoiseLaw:
         """The law of a cell of `table`; for a sum of interactions, the normal law closest to it."""
         if not self.centred[position]:
             return self.laws[position]
-        variances = {
-            self.schema.clique(names): law.deviation**2
-            for names, law, centred in zip(self.cliques, self.laws, self.centred, strict=True)
-            if centred
-        }
-        scope = self.schema.clique(self.cliques[position])
+        scope, laws = self.schema.clique(self.cliques[position]), self.laws
+        found = self._interactions(scope).items()
+        variances = {part: laws[i].deviation ** 2 for part, i in found}
         return NoiseLaw("gaussian", cell_variance(self.schema.shape, scope, variances) ** 0.5)
 
     def show(self, clique: Sequence[str], level: float = 0.95) -> str:
@@ -160,6 +168,10 @@ class Measurements:
         wanted = sorted(clique)
         for position, names in enumerate(self.cliques):
             if sorted(names) == wanted:
+                return position
+        one = {v.name for v in self.schema.variables if len(v.levels) == 1}  # no interactions
+        for position, names in enumerate(self.cliques):
+            if self.centred[position] and sorted(names) == [n for n in wanted if n not in one]:
                 return position
         raise InputError(f"clique {tuple(clique)!r} was not measured; see .cliques for what was.")
 
@@ -213,7 +225,7 @@ class Measurements:
                 None if adjacency is None else Adjacency.parse(adjacency),
                 header["grid"],
                 header["stamp"],
-                tuple(header["centred"]),
+                tuple(header.get("centred", ())),
             )
         except (KeyError, TypeError, ValueError, AttributeError):  # InputError too
             raise InputError(f"{source} is damaged: its parts do not fit together.") from None
@@ -240,6 +252,9 @@ def _validate(m: Measurements) -> None:
         )
     if any(not isinstance(each, bool) for each in m.centred):
         raise InputError("centred must hold True or False for each table.")
+    for clique, centred in zip(m.cliques, m.centred, strict=True):
+        if centred and list(m.schema.clique(clique)) != sorted(m.schema.clique(clique)):
+            raise InputError(f"the centred table of {clique!r} must follow the schema's order.")
     for clique, table, scale in zip(m.cliques, m.tables, m.scales, strict=True):
         shape = tuple(m.schema.shape[i] for i in m.schema.clique(clique))
         if table.shape != shape:
