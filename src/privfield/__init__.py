@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from privfield.estimate.bootstrap import bootstrap as bootstrap
     from privfield.learn.chain import ChainLearner as ChainLearner
     from privfield.learn.marginal import MarginalLearner as MarginalLearner
+    from privfield.learn.peer import PeerEffect as PeerEffect
     from privfield.measure.chain_measurements import ChainMeasurements as ChainMeasurements
     from privfield.models.chain import ChainModel as ChainModel
     from privfield.tables.check import CheckReport
@@ -46,6 +47,7 @@ _LAZY = {  # loaded when they are first asked for: importing privfield stays qui
     "ChainMeasurements": "privfield.measure.chain_measurements",
     "ChainModel": "privfield.models.chain",
     "MarginalLearner": "privfield.learn.marginal",
+    "PeerEffect": "privfield.learn.peer",
 }
 
 

@@ -144,6 +144,19 @@ def test_the_bound_is_in_use_and_differs():
         assert design.squared_move(task, scopes, ones) > 1.01 * exact
 
 
+@pytest.mark.parametrize("levels", [2, 3, 5])
+def test_blocks_of_variables_bound_the_pattern_maximum(monkeypatch, levels):
+    """Six variables in chunks of two: never below the exact maximum, and far below the sum."""
+    task = task_of((levels,) * 6, list(combinations(range(6), 2)) + [(0, 1, 4)])
+    scopes = closure(task.cliques)[1:]
+    tables = [(1 + 0.1 * i) * design._patterns(task, s) for i, s in enumerate(scopes)]
+    exact = design._maximum(task, scopes, tables)
+    monkeypatch.setattr(design, "_CHUNK", 2)
+    bound = design._maximum_by_blocks(task, scopes, tables)
+    assert exact <= bound * (1 + 1e-12)
+    assert bound < (exact + sum(float(t.max()) for t in tables)) / 2
+
+
 @settings(max_examples=40, deadline=None)
 @given(st.data())
 def test_the_promise_holds_for_any_cliques(data):

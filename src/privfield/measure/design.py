@@ -16,6 +16,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import combinations
 from math import prod
 
 import numpy as np
@@ -32,6 +33,7 @@ _MOST_PATTERNS = 2**23  # of agreement, over all cliques: bounds time, memory an
 _SLACK = 1 + 1e-9  # covers all floating-point error in the sensitivity of interactions
 _LEAST_VARIANCE = 1e-100  # predicted for noise that is all but certainly 0
 _PATTERN_BYTES = 2**26
+_CHUNK = 8  # variables; two chunks are searched at once, so that 2¹⁶ patterns fit
 
 
 @dataclass(frozen=True)
@@ -209,11 +211,8 @@ def squared_move(task: Task, scopes: Sequence[Scope], variances: Sequence[float]
     Add-remove: a unit of weight w adds at most w times a row, whose interaction on a scope has
     squared length Π(1 - 1/n). Replace-one: two rows that agree on some variables; the squared
     length of their difference is 2Π(1 - 1/n) - 2Π(δ - 1/n) with δ = 1 where they agree. The maximum
-    over all patterns of agreement is found exactly where that is cheap; otherwise the maxima of
-    the scopes are added up.
+    over all patterns of agreement is found exactly where that is cheap, otherwise bounded.
     """
-    from privfield.inference.contraction import plan_contraction
-
     alone = sum(
         _row(task, scope) / variance for scope, variance in zip(scopes, variances, strict=True)
     )
@@ -223,13 +222,48 @@ def squared_move(task: Task, scopes: Sequence[Scope], variances: Sequence[float]
         _patterns(task, scope) / variance for scope, variance in zip(scopes, variances, strict=True)
     ]
     try:
-        plan = plan_contraction(
-            (2,) * len(task.shape), scopes, rng=np.random.default_rng(0), max_bytes=_PATTERN_BYTES
-        )
-        swapped = plan.max_tables(tables)[0]
+        swapped = _maximum(task, scopes, tables)
     except InputError:
-        swapped = sum(float(table.max()) for table in tables)
+        swapped = _maximum_by_blocks(task, scopes, tables)
     return max(alone, swapped) * task.unit_weight**2
+
+
+def _maximum(task: Task, scopes: Sequence[Scope], tables: Sequence[np.ndarray]) -> float:
+    """The largest sum of the tables over all patterns; refuses what takes too much memory."""
+    from privfield.inference.contraction import plan_contraction
+
+    shape = (2,) * len(task.shape)
+    rng = np.random.default_rng(0)
+    plan = plan_contraction(shape, scopes, rng=rng, max_bytes=_PATTERN_BYTES)
+    return plan.max_tables(tables)[0]
+
+
+def _maximum_by_blocks(task: Task, scopes: Sequence[Scope], tables: Sequence[np.ndarray]) -> float:
+    """A bound on `_maximum`: each two chunks of variables at once, and the maxima added up.
+
+    A scope inside several blocks is shared out evenly among them; one that fits in none counts
+    with its own maximum.
+    """
+    used = sorted({v for scope in scopes for v in scope})
+    chunk = {v: place // _CHUNK for place, v in enumerate(used)}
+    chunks = range(max(chunk.values(), default=0) + 1)
+    pairs = list(combinations(chunks, 2)) or [(0, 0)]
+    blocks: dict[tuple[int, int], tuple[list[Scope], list[np.ndarray]]] = {}
+    total = 0.0
+    for scope, table in zip(scopes, tables, strict=True):
+        homes = [pair for pair in pairs if {chunk[v] for v in scope} <= set(pair)]
+        if not homes:
+            total += float(table.max())
+        for pair in homes:
+            inside = blocks.setdefault(pair, ([], []))
+            inside[0].append(scope)
+            inside[1].append(table / len(homes))
+    for own, shares in blocks.values():
+        try:
+            total += _maximum(task, own, shares)
+        except InputError:
+            total += sum(float(table.max()) for table in shares)
+    return total
 
 
 def _row(task: Task, scope: Scope) -> float:

@@ -1,0 +1,323 @@
+"""Accuracy, coverage and speed of private peer effects; prints Markdown tables.
+
+    python benchmarks/peer.py accuracy | coverage | speed | large [--studies N]
+
+Accuracy: an Erdős–Rényi network of 2,000 nodes, p = n^(−1/3), J = A/(np), all estimates clipped to
+[0, 3]. An estimate is a function of one released number, so it is computed on a fine grid of that
+number once and read off for every study and every draw of noise. Times are wall-clock seconds in a
+process that has loaded its compiled code before.
+"""
+
+import argparse
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import networkx as nx
+import numpy as np
+from scipy.sparse import csr_array
+
+import privfield as pf
+from privfield.estimate.peer_bank import Bank, forget_banks, open_bank
+from privfield.estimate.peer_likelihood import _crossing, _peak, estimate_peer_effect
+from privfield.estimate.peer_noise import count_noise
+from privfield.estimate.peer_pseudolikelihood import maximum_pseudolikelihood
+from privfield.inference.sampling import sample_network
+from privfield.learn.peer import PeerEffect
+from privfield.measure.network_as_printed import printed_constants, printed_draws
+from privfield.measure.network_objective import first_cell, plan_objective, threshold
+from privfield.measure.network_statistics import measure_network
+from privfield.networks.edge_files import read_edge_file
+from privfield.networks.read import read_network
+from privfield.privacy.rounding import exact
+
+BOUND = 3.0
+BLOGS = Path(__file__).resolve().parents[2] / "shared" / "data" / "polblogs.gml"
+
+
+def random_couplings(nodes=2000, power=1 / 3, seed=0):
+    """J = A/(np) of an Erdős–Rényi graph."""
+    rng = np.random.default_rng(seed)
+    p = nodes**-power
+    upper = np.triu(rng.random((nodes, nodes)) < p, 1)
+    return csr_array((upper | upper.T).astype(float) / (nodes * p))
+
+
+def blogs():
+    """The 815-node network of the PrIsing paper, with political leaning as outcome."""
+    graph = nx.Graph(read_edge_file(BLOGS))
+    graph.remove_edges_from(list(nx.selfloop_edges(graph)))
+    graph = graph.subgraph(max(nx.connected_components(graph), key=len)).copy()
+    graph.remove_nodes_from([node for node, degree in dict(graph.degree()).items() if degree > 50])
+    graph.remove_nodes_from(list(nx.isolates(graph)))
+    return graph, dict(graph.nodes(data="value"))
+
+
+def studies(network, beta, count, seed):
+    """Outcomes of independent studies: Markov chains, thinned by their own diagnostics."""
+    method = "glauber" if network.edges > 20_000 else "auto"
+    found = sample_network(
+        network.couplings, None, count, np.random.default_rng(seed), beta=beta, method=method
+    )
+    return found.states
+
+
+class Estimates:
+    """Estimate and interval as functions of the released number, on a grid of it."""
+
+    def __init__(self, network, bank, budget, bound=BOUND, points=120):
+        self.network = network
+        state = np.ones(network.nodes)
+        self.release = measure_network(network, state, budget, insecure_seed=0)
+        law = self.release.laws[0]
+        curve = bank.curves(0.0, bound)[0]
+        # even in β rather than in the released number, where the estimate is steep; then tails
+        mean, spread = curve.mean_and_deviation(np.linspace(0.0, bound, points))
+        middle = np.sort((network.total - mean / network.unit) / 4)
+        noise = 0 if law.name == "none" else 10 * law.scale
+        reach = noise + 6 * np.array([spread[-1], spread[0]]) / network.unit / 4
+        tail = np.linspace(0, 1, 16)[1:]
+        self.counts = np.concatenate(
+            [middle[0] - reach[0] * tail[::-1], middle, middle[-1] + reach[1] * tail]
+        )
+        betas = np.linspace(0.0, bound, 401)
+        noisy = np.rint(self.counts)
+        blocks = np.array_split(np.arange(len(noisy)), max(1, len(noisy) // 40))
+        self.table = np.concatenate([self._rows(curve, betas, noisy[part]) for part in blocks])
+
+    def _rows(self, curve, betas, noisy):
+        """As `estimate_peer_effect` does it, for many released counts at once."""
+        network = self.network
+        counts = np.rint((network.total - curve.values / network.unit) / 4)
+        noise, shifts = count_noise(self.release), noisy - counts[:, None]
+        logs = noise.log_mass(shifts, None)
+        below, above = noise.at_least(shifts, None), noise.at_least(-shifts, None)
+        if self.release.laws[0].name == "none":
+            values = (network.total - 4 * noisy) * network.unit
+            heights = np.outer(betas / 2, values) - curve.log_partition(betas)[:, None]
+            below, above = np.split(curve.averages(betas, np.hstack([below, above])), 2, axis=1)
+        else:
+            masses = np.exp(logs - logs.max(axis=0))
+            found = curve.averages(betas, np.hstack([masses, below, above]))
+            heights, below, above = np.split(found, 3, axis=1)
+            heights = np.log(np.maximum(heights, 1e-300))
+        return np.array(
+            [
+                (
+                    _peak(betas, heights[:, k]),
+                    _crossing(betas, above[:, k], 0.025, rising=True),
+                    _crossing(betas, below[:, k], 0.025, rising=False),
+                )
+                for k in range(len(noisy))
+            ]
+        )
+
+    def of(self, counts):
+        """(estimate, low, high) for released counts."""
+        return [np.interp(counts, self.counts, self.table[:, k]) for k in range(3)]
+
+
+def counts_of(network, states):
+    h = np.einsum("si,is->s", states.astype(float), network.couplings @ states.T.astype(float))
+    return np.rint((network.total - h / network.unit) / 4)
+
+
+def laplace(rng, scale, shape):
+    stop = -np.expm1(-1 / scale)
+    return rng.geometric(stop, shape) - rng.geometric(stop, shape)
+
+
+def objective_draws(network, state, budget, draws, rng):
+    """The tight objective perturbation, many times on one data set: thresholds are kept."""
+    plan = plan_objective(network, exact(budget.epsilon, "e"), exact(BOUND, "b"), exact(1, "g"))
+    known = {}
+
+    def at(cell):
+        if cell not in known:
+            known[cell] = threshold(network, state, plan, cell)
+        return known[cell]
+
+    noise = np.rint(rng.laplace(0, plan.law.scale, draws))
+    return np.array([min(first_cell(b, at, plan.cells) * float(plan.step), BOUND) for b in noise])
+
+
+def accuracy(count, draws=20):
+    couplings = random_couplings()
+    network = read_network(couplings, "none")
+    bank = Bank(network)
+    bank.fill(0.0, BOUND)
+    print(f"ER n = 2000, p = n^(-1/3), {count} studies, {draws} draws of noise each; MSE of β\n")
+    print("| method | β | ε = 0.5 | 1 | 5 |\n|---|---|---|---|---|")
+    budgets = [pf.NON_PRIVATE, pf.PureDP(0.5), pf.PureDP(1), pf.PureDP(5)]
+    tables = {str(budget): Estimates(network, bank, budget) for budget in budgets}
+    for beta in (0.5, 1.5):
+        states = studies(network, beta, count, seed=1)
+        counts = counts_of(network, states)
+        rng = np.random.default_rng(2)
+        plain = tables["NON_PRIVATE"].of(counts)[0]
+        mple = np.array(
+            [maximum_pseudolikelihood(network.couplings, state, BOUND) for state in states]
+        )
+        for name, found in (("non-private MPLE", mple), ("non-private MLE of H", plain)):
+            print(f"| {name} | {beta} | {((found - beta) ** 2).mean():.4g} | | |")
+        rows = {"as printed, Laplace, empty is 3 (literal)": [], "… empty is 0": []}
+        rows |= {"as printed, Gaussian, δ = 1/n, empty is 3": [], "tight objective (a tenth)": []}
+        rows |= {"default": []}
+        for epsilon in (0.5, 1.0, 5.0):
+            for delta in (0.0, 1 / network.nodes):
+                constants = printed_constants(network.couplings, epsilon, delta)
+                found = np.concatenate(
+                    [printed_draws(network.couplings, s, constants, draws, rng) for s in states]
+                )
+                literal = np.minimum(found, BOUND)
+                kind = "as printed, Gaussian, δ = 1/n, empty is 3" if delta else next(iter(rows))
+                rows[kind].append(((literal - beta) ** 2).mean())
+                if not delta:
+                    kind = np.where(np.isinf(found), 0.0, literal)
+                    rows["… empty is 0"].append(((kind - beta) ** 2).mean())
+            budget = pf.PureDP(epsilon)
+            few = states[::10]  # decimal arithmetic takes its time
+            found = np.concatenate([objective_draws(network, s, budget, draws, rng) for s in few])
+            rows["tight objective (a tenth)"].append(((found - beta) ** 2).mean())
+            table = tables[str(budget)]
+            noisy = counts[:, None] + laplace(rng, table.release.laws[0].scale, (count, draws))
+            rows["default"].append(((table.of(noisy)[0] - beta) ** 2).mean())
+        for name, row in rows.items():
+            print(f"| {name} | {beta} | " + " | ".join(f"{value:.4g}" for value in row) + " |")
+        sys.stdout.flush()
+
+
+def coverage(count):
+    """Share of studies whose 95% interval holds the true β."""
+    networks = {"ER, n = 2000": read_network(random_couplings(), "none")}
+    networks["small world, n = 300"] = read_network(nx.watts_strogatz_graph(300, 6, 0.1, seed=1))
+    if BLOGS.exists():
+        networks["blogs, n = 815"] = read_network(blogs()[0])
+    print(f"95% intervals, {count} studies: coverage in %, median length in brackets\n")
+    print("| network | β | ε = 0.5 | 1 | 5 |\n|---|---|---|---|---|")
+    for name, network in networks.items():
+        bank = open_bank(network)
+        bank.fill(0.0, 5.0)
+        tables = {e: Estimates(network, bank, pf.PureDP(e), bound=5.0) for e in (0.5, 1.0, 5.0)}
+        for beta in (0.3, 0.8, 1.0, 1.5):
+            counts = counts_of(network, studies(network, beta, count, seed=3))
+            rng = np.random.default_rng(4)
+            cells = []
+            for table in tables.values():
+                noisy = counts + laplace(rng, table.release.laws[0].scale, count)
+                _, low, high = table.of(noisy)
+                hits = ((low <= beta) & (beta <= high)).mean()
+                cells.append(f"{100 * hits:.1f} ({np.median(high - low):.2g})")
+            print(f"| {name} | {beta} | " + " | ".join(cells) + " |")
+            sys.stdout.flush()
+
+
+def timed(work):
+    start = time.perf_counter()
+    result = work()
+    return time.perf_counter() - start, result
+
+
+def speed():
+    warm = nx.watts_strogatz_graph(30, 4, 0.1, seed=0)
+    PeerEffect(pf.PureDP(1)).fit(warm, np.ones(30))
+    print("| network | first fit | second fit |\n|---|---|---|")
+    cases = [("dense ER, 2,000 nodes", random_couplings(), "none", np.ones(2000))]
+    if BLOGS.exists():
+        graph, outcomes = blogs()
+        cases.insert(0, ("blogs, 815 nodes", graph, "laplacian", outcomes))
+    for name, graph, scaling, outcomes in cases:
+        forget_banks()
+        learner = PeerEffect(pf.PureDP(1), scaling=scaling)
+        first, _ = timed(lambda m=learner, g=graph, o=outcomes: m.fit(g, o))
+        again, _ = timed(lambda m=learner, g=graph, o=outcomes: m.fit(g, o))
+        print(f"| {name} | {first:.1f} s | {again:.2f} s |")
+        sys.stdout.flush()
+
+
+def large(nodes=1_000_000, edges=5_000_000):
+    rng = np.random.default_rng(0)
+    ends = rng.integers(0, nodes, (2, edges))
+    ends = ends[:, ends[0] != ends[1]]
+    keys = np.unique(ends.min(axis=0) * nodes + ends.max(axis=0))
+    rows, columns = keys // nodes, keys % nodes
+    ones = np.ones(2 * len(keys))
+    matrix = csr_array(
+        (ones, (np.append(rows, columns), np.append(columns, rows))), shape=(nodes, nodes)
+    )
+    reading, network = timed(lambda: read_network(matrix, "laplacian"))
+    print(f"{nodes:,} nodes, {network.edges:,} edges; reading and scaling {reading:.1f} s")
+    digest, _ = timed(lambda: network.digest)
+    signs = rng.choice([-1, 1], nodes).astype(np.int8)
+    vector = signs.astype(float)
+    product = min(timed(lambda: network.couplings @ vector)[0] for _ in range(5))
+    measure_network(network, signs, pf.PureDP(1))
+    released = min(
+        timed(lambda: measure_network(network, signs, pf.PureDP(1)))[0] for _ in range(5)
+    )
+    print(
+        f"sparse matrix-vector product {product:.3f} s; H and its release {released:.3f} s, ",
+        end="",
+    )
+    print(f"{released / product:.1f} times; fingerprint (once) {digest:.2f} s")
+    truth = 0.8
+    walk, states = timed(
+        lambda: (
+            sample_network(
+                network.couplings,
+                None,
+                2,
+                rng,
+                beta=truth,
+                method="glauber",
+                chains=2,
+                burn_in=60,
+                thin=1,
+            ).states
+        )
+    )
+    print(f"outcomes with β = {truth} made in {walk:.0f} s")
+    release = measure_network(network, states[0], pf.PureDP(1))
+    with tempfile.TemporaryDirectory() as folder:
+        news = []
+        bank = Bank(network, folder=Path(folder))
+
+        def tell(step):
+            news.append(step)
+            print(f"  {step.done} stations, {time.perf_counter() - begin:.0f} s", file=sys.stderr)
+
+        begin = time.perf_counter()
+        estimate = estimate_peer_effect(release, bank, progress=tell)
+        seconds = time.perf_counter() - begin
+        size = sum(path.stat().st_size for path in Path(folder).iterdir())
+        again, _ = timed(lambda: estimate_peer_effect(release, Bank(network, folder=Path(folder))))
+    low, high = estimate.interval
+    print(
+        f"simulated curve and interval {seconds:.0f} s, {len(news)} stations, file {size:,} bytes"
+    )
+    print(f"again from the file {again:.1f} s; β = {estimate.beta:.4f} ({low:.4f} to {high:.4f})")
+    print(f"Monte-Carlo errors {estimate.monte_carlo}; {estimate.messages}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "what", choices=["accuracy", "coverage", "speed", "large", "all"], nargs="?"
+    )
+    parser.add_argument("--studies", type=int, default=500)
+    given = parser.parse_args()
+    work = {
+        "accuracy": lambda: accuracy(given.studies),
+        "coverage": lambda: coverage(given.studies),
+        "speed": speed,
+        "large": large,
+    }
+    chosen = list(work) if given.what in (None, "all") else [given.what]
+    for name in chosen:
+        print(f"\n### {name}\n")
+        work[name]()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,170 @@
+"""Read one ±1 outcome per node. Who is listed is public; what is listed is not."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfield.errors import InputError
+from privfield.schema import Schema
+
+Signs = NDArray[np.int8]
+MISSING = ("error", "negative")
+
+
+def check_missing(missing: object) -> str:
+    """The rule for nodes without an outcome, or an `InputError`."""
+    if missing not in MISSING:
+        raise InputError(f"missing must be 'error' or 'negative'; got {missing!r}.")
+    return str(missing)
+
+
+def open_outcomes(
+    outcomes: Any,
+    names: Sequence[Hashable],
+    missing: str = "error",
+    schema: Schema | None = None,
+) -> Callable[[], Signs]:
+    """Check everything public about the outcomes; the function returned reads them.
+
+    `outcomes` maps node names to values, or is a one-dimensional array in node order, or the path
+    of a CSV file with lines "node,outcome". By one public rule a value that is a number above 0 is
+    +1 and anything else (missing, NaN, text) is −1; with a `schema` of one variable with two
+    levels, the second level is +1.
+
+    Names are public: with missing="error" a node without an entry, or an entry for an unknown
+    node, is an `InputError`. With missing="negative" nodes without an entry are −1 and unknown
+    ones are ignored, silently, so that the list of names stays private too.
+    """
+    positive = _positive_level(schema)
+    if isinstance(outcomes, str | os.PathLike):
+        outcomes = _read_file(outcomes, names)
+    if isinstance(outcomes, Mapping):
+        return _from_mapping(outcomes, names, missing, positive)
+    array = _as_array(outcomes, len(names))
+    return lambda: _signs(array, positive)
+
+
+def _positive_level(schema: Schema | None) -> str | None:
+    if schema is None:
+        return None
+    if not isinstance(schema, Schema):
+        raise InputError(f"schema must be a pf.Schema; got {type(schema).__name__}.")
+    if len(schema.names) != 1 or schema.shape != (2,):
+        raise InputError("schema: outcomes need one variable with two levels.")
+    return schema[schema.names[0]].levels[1]
+
+
+def _read_file(path: str | os.PathLike[str], names: Sequence[Hashable]) -> dict[Hashable, str]:
+    """Names in files are text; they are matched with the text of the nodes' names.
+
+    Every line is read on its own, so that no record changes how another one is read. A node that
+    is listed twice has its last value.
+    """
+    from privfield.files import read_bytes
+
+    text = read_bytes(path).decode("utf-8-sig", errors="replace")
+    known = {str(name): name for name in names}
+    found: dict[Hashable, str] = {}
+    for number, line in enumerate(text.split("\n")):
+        name, value = _split_line(line.rstrip("\r"))
+        if not name or (number == 0 and name not in known):
+            continue  # a blank line, or a header
+        found[known.get(name, name)] = value
+    return found
+
+
+def _split_line(line: str) -> tuple[str, str]:
+    """Name and value, apart by the first comma, tab, semicolon or space; names may be quoted."""
+    line = line.strip()
+    if line.startswith('"') and '"' in line[1:]:
+        end = line.index('"', 1)
+        return line[1:end], line[end + 1 :].lstrip("\t;, ").strip('" ')
+    for place, mark in enumerate(line):
+        if mark in "\t;,":
+            return line[:place].strip(), line[place + 1 :].strip(' "')
+    name, _, value = line.partition(" ")
+    return name, value.strip(' "')
+
+
+def _from_mapping(
+    outcomes: Mapping[Any, Any], names: Sequence[Hashable], missing: str, positive: str | None
+) -> Callable[[], Signs]:
+    if missing == "error":
+        absent = [name for name in names if name not in outcomes]
+        unknown = len(outcomes) - (len(names) - len(absent))
+        if absent:
+            raise InputError(
+                f"outcomes: {len(absent)} of {len(names)} nodes have none, such as {absent[0]!r} "
+                f'(a {type(absent[0]).__name__}). List them, or pass missing="negative" to read '
+                "them as −1."
+            )
+        if unknown:
+            raise InputError(
+                f"outcomes: {unknown} of them name no node of the graph. Leave them out, or pass "
+                'missing="negative" to ignore them.'
+            )
+
+    def read() -> Signs:
+        values = np.empty(len(names), dtype=object)
+        for i, name in enumerate(names):
+            values[i] = outcomes.get(name)
+        return _signs(values, positive)
+
+    return read
+
+
+def _as_array(outcomes: Any, nodes: int) -> NDArray[Any]:
+    if isinstance(outcomes, np.ndarray):
+        array = outcomes
+    elif hasattr(outcomes, "__array__") or isinstance(outcomes, Sequence):
+        array = np.empty(len(outcomes), dtype=object)
+        for i, value in enumerate(outcomes):
+            array[i] = value
+    else:
+        raise InputError(
+            "outcomes must be a mapping from nodes, an array in node order, or the path of a CSV "
+            f"file; got {type(outcomes).__name__}."
+        )
+    if array.ndim != 1 or len(array) != nodes:
+        raise InputError(
+            f"outcomes must hold one value for each of {nodes} nodes; got shape {array.shape}."
+        )
+    if array.dtype.kind not in "biufOUS":
+        raise InputError(f"outcomes must be numbers; got dtype {array.dtype}.")
+    return array
+
+
+def _signs(values: NDArray[Any], positive: str | None) -> Signs:
+    if positive is None and values.dtype.kind in "biuf":
+        return np.where(values > 0, np.int8(1), np.int8(-1))
+    test = _is_above_zero if positive is None else (lambda value: _is_level(value, positive))
+    return np.array([1 if test(value) else -1 for value in values.tolist()], dtype=np.int8)
+
+
+def _is_above_zero(value: Any) -> bool:
+    """Never raises: an odd value is −1."""
+    try:
+        if isinstance(value, str | bytes):
+            return float(value) > 0
+        number: Any = value
+        if isinstance(value, bool | int | float | np.generic | Decimal | Fraction):
+            return bool(number > 0)
+    except Exception:  # odd numbers may raise anything, and nothing may show
+        return False
+    return False
+
+
+def _is_level(value: Any, positive: str) -> bool:
+    from privfield.schema import level_text
+
+    try:
+        return level_text(value) == positive
+    except Exception:
+        return False
