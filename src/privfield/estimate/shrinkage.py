@@ -35,6 +35,7 @@ _SMALLEST, _LARGEST = -8, 6  # log₂ of τ² that are tried
 _LEAST_PROBABILITY = 1e-12
 _ROUNDS = 4
 _STEPS = 50  # of L-BFGS in a round
+_TRIAL_STEPS = 25  # while τ² is being chosen
 _PENALTY = 2.5  # per parameter: 2 would be unbiased; more, since τ² is chosen by the same numbers
 _MOST_FREEDOM = 5.0  # where a cell could jump from one solution to another
 _GRADIENT = 0.05  # of a cell's standard deviation: how exactly a round is solved
@@ -160,13 +161,15 @@ class _Problem:
             table[order : order + 1] = value
         return np.asarray(table[self.order])
 
-    def solve(self, prior: dict[int, float], begin: _Fit, rounds: int = 2) -> _Fit:
+    def solve(
+        self, prior: dict[int, float], begin: _Fit, rounds: int = 2, steps: int = _STEPS
+    ) -> _Fit:
         """θ for these prior variances, with its estimated error."""
         tau = self.variances(prior)
         theta, weights = begin.theta, begin.weights
         for _ in range(rounds):
             ridge = (1 + self.noise / (self.total * weights)) / tau
-            theta, mu = self._ridge(theta, weights, ridge)
+            theta, mu = self._ridge(theta, weights, ridge, steps)
             before, weights = weights, np.sqrt(weights * _safe(mu))
             if np.abs(np.log(weights / before)).max() < 0.05:
                 break
@@ -186,7 +189,7 @@ class _Problem:
         slope = expected + (1 + (1 - theta) * self.noise / expected) / tau
         return np.asarray(expected / np.maximum(slope, expected / _MOST_FREEDOM))
 
-    def _ridge(self, theta: Table, weights: Table, ridge: Table) -> tuple[Table, Table]:
+    def _ridge(self, theta: Table, weights: Table, ridge: Table, steps: int) -> tuple[Table, Table]:
         from scipy.optimize import minimize
 
         scale = 1 / np.sqrt(self.total * weights + ridge)
@@ -205,7 +208,7 @@ class _Problem:
             theta / scale,
             jac=True,
             method="L-BFGS-B",
-            options={"maxiter": _STEPS, "maxcor": 20, "gtol": _GRADIENT, "ftol": 1e-10},
+            options={"maxiter": steps, "maxcor": 20, "gtol": _GRADIENT, "ftol": 1e-10},
         )
         objective(found.x)
         return last[0], last[1]
@@ -219,7 +222,8 @@ def _choose(problem: _Problem, known: dict[int, float], order: int, begin: _Fit)
         if power not in tried:
             near = min(tried, key=lambda p: abs(p - power)) if tried else None
             from_fit = begin if near is None else tried[near]
-            tried[power] = problem.solve({**known, order: 2.0**power}, from_fit)
+            prior = {**known, order: 2.0**power}
+            tried[power] = problem.solve(prior, from_fit, steps=_TRIAL_STEPS)
         return tried[power]
 
     best = 0
