@@ -189,7 +189,9 @@ class _Problem:
         slope = expected + (1 + (1 - theta) * self.noise / expected) / tau
         return np.asarray(expected / np.maximum(slope, expected / _MOST_FREEDOM))
 
-    def _ridge(self, theta: Table, weights: Table, ridge: Table, steps: int) -> tuple[Table, Table]:
+    def _ridge(
+        self, theta: Table, weights: Table, ridge: Table, steps: int = _STEPS
+    ) -> tuple[Table, Table]:
         from scipy.optimize import minimize
 
         scale = 1 / np.sqrt(self.total * weights + ridge)
