@@ -1,0 +1,103 @@
+"""What is public about Frank–Wolfe: how many steps, and each step's table of residuals."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfield.errors import InputError
+from privfield.privacy.adjacency import Adjacency
+
+LEVEL = 2**12  # tanh = 1, in whole numbers
+MOST_STEPS = 10_000
+MOST_DEFAULT_STEPS = 2_000
+_LEAST_STEPS = 10
+_TABLE_BITS = 16
+
+
+@dataclass(frozen=True)
+class ResidualTable:
+    """LEVEL·tanh(margin/2) in whole numbers, for every whole margin in [−reach, reach].
+
+    The entry of the margin u is number (u + reach) >> shift; entries never fall as u grows.
+    """
+
+    reach: int
+    shift: int
+    values: NDArray[np.int16]
+
+    def largest(self, margins: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The largest |entry| over all margins up to these, which lie in [0, reach]."""
+        high = self.values[(self.reach + margins) >> self.shift].astype(np.int64)
+        low = self.values[(self.reach - margins) >> self.shift].astype(np.int64)
+        return np.asarray(np.maximum(np.abs(high), np.abs(low)))
+
+
+def weight_of_step(step: int) -> int:
+    """The iterate after s steps is 2R/((s+1)(s+2)) · Σ_{a ≤ s} (a+1) v_a; this is a + 1.
+
+    The same as w ← (1 − μ)w + μR v with μ = 2/(a + 2), but the sum is a whole number.
+    """
+    return step + 1
+
+
+def scale_of_iterate(steps: int, radius: float) -> float:
+    """What one unit of Σ (a+1) v_a stands for after that many steps."""
+    return 2 * radius / ((steps + 1) * (steps + 2))
+
+
+def farthest(steps: int, limit: int) -> int:
+    """The largest |margin| after that many steps, features being at most `limit`."""
+    return limit * steps * (steps + 3) // 2
+
+
+def residual_table(steps: int, radius: float, limit: int) -> ResidualTable:
+    """The table for the iterate after that many steps; `radius` is in units of 1 / feature."""
+    reach = farthest(steps, limit)
+    shift = max(0, (2 * reach).bit_length() - _TABLE_BITS)
+    cells = (2 * reach >> shift) + 1
+    centres = -reach + (np.arange(cells) << shift) + ((1 << shift) - 1) / 2
+    exact = np.tanh(scale_of_iterate(steps, radius) / 2 * centres)
+    values = np.maximum.accumulate(np.clip(np.rint(LEVEL * exact), -LEVEL, LEVEL))
+    return ResidualTable(reach, shift, values.astype(np.int16))
+
+
+def default_steps(
+    rows: float, rho: Fraction, radius: float, log_vertices: float, adjacency: Adjacency
+) -> int:
+    """max(10, ⌈K*/8⌉), at most 2,000: docs/privacy/frank-wolfe.md.
+
+    K* minimises the bound on the error of one regression on that many rows, ρ being its budget;
+    `radius` is R·B, the largest margin.
+    """
+    moves = 2 if adjacency is Adjacency.ADD_REMOVE else 4
+    curvature = radius**2
+    slope = moves * radius / (1 + math.exp(-radius)) * log_vertices
+    noise = slope / math.sqrt(8 * float(rho)) / max(rows, 1e-300)
+    best = (4 * curvature / noise) ** (2 / 3)
+    return int(min(MOST_DEFAULT_STEPS, max(_LEAST_STEPS, math.ceil(min(best, 1e9) / 8))))
+
+
+def check_steps(steps: object) -> int | None:
+    """The number of steps, or None for the default."""
+    if steps is None:
+        return None
+    whole = isinstance(steps, int | np.integer) and not isinstance(steps, bool)
+    if not whole or not 1 <= int(steps) <= MOST_STEPS:  # type: ignore[call-overload]
+        raise InputError(
+            f"steps must be a whole number from 1 to {MOST_STEPS:,}, or None; got {steps!r}."
+        )
+    return int(steps)  # type: ignore[call-overload, no-any-return]
+
+
+def check_declared_rows(rows: object) -> int | None:
+    """A public guess of the number of rows, or None."""
+    if rows is None:
+        return None
+    if isinstance(rows, bool) or not isinstance(rows, int | np.integer) or rows < 1:
+        raise InputError(f"declared_rows must be a whole number from 1, or None; got {rows!r}.")
+    return int(rows)
