@@ -18,6 +18,8 @@ from privfield.estimate.bootstrap import _log_odds_ratio, _probability
 SETTINGS = {  # levels, strength of the interactions, rows, budget
     "8 binary, n=2,000, ε=1": ([2] * 8, 0.5, 2_000, pf.PureDP(1)),
     "8 binary, n=2,000, ρ=0.05": ([2] * 8, 0.5, 2_000, pf.ZCDP(0.05)),
+    "8 binary, n=2,000, ε=0.1 (noise dominates)": ([2] * 8, 0.5, 2_000, pf.PureDP(0.1)),
+    "8 binary, strong, n=5,000, ε=0.05 (noise dominates)": ([2] * 8, 1.0, 5_000, pf.PureDP(0.05)),
     "6 mixed, n=5,000, ε=1": ([3, 2, 4, 3, 2, 3], 0.6, 5_000, pf.PureDP(1)),
     "6 mixed, n=5,000, ρ=0.05": ([3, 2, 4, 3, 2, 3], 0.6, 5_000, pf.ZCDP(0.05)),
     "6 mixed, n=100,000, ε=1": ([3, 2, 4, 3, 2, 3], 0.6, 100_000, pf.PureDP(1)),

@@ -1,6 +1,6 @@
 """Which rule should choose the strength of shrinkage? The comparison behind the default estimate.
 
-    python experiments/shrinkage_rules.py --repeats 2   # the table of docs/figures/shrinkage_rules.md
+    python experiments/shrinkage_rules.py --repeats 2
 
 Third-order chains and Erdős–Rényi graphs of 10 variables with 10 states (Bernstein et al. 2017),
 with potentials at full strength, at 0.3 and at 0.1 of it; fresh populations and Laplace noise.

@@ -8,7 +8,6 @@ default of `PeerEffect`. Outcomes come from Markov chains on the network, one st
 study gets several draws of privacy noise. Political blogs are read from ../shared/data if present.
 The HIV network may not be passed on: a made-up network of its size (403 nodes) stands in.
 """
-# ruff: noqa: D102, D103
 
 import argparse
 import sys

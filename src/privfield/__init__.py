@@ -34,8 +34,12 @@ if TYPE_CHECKING:
     from privfield.estimate.bootstrap import Bootstrap as Bootstrap
     from privfield.estimate.bootstrap import bootstrap as bootstrap
     from privfield.learn.chain import ChainLearner as ChainLearner
+    from privfield.learn.ising import IsingLearner as IsingLearner
     from privfield.learn.marginal import MarginalLearner as MarginalLearner
+    from privfield.learn.pairwise import PairwiseLearner as PairwiseLearner
     from privfield.learn.peer import PeerEffect as PeerEffect
+    from privfield.learn.polynomial import PolynomialLearner as PolynomialLearner
+    from privfield.learn.sparse_logistic import SparseLogistic as SparseLogistic
     from privfield.measure.chain_measurements import ChainMeasurements as ChainMeasurements
     from privfield.models.chain import ChainModel as ChainModel
     from privfield.tables.check import CheckReport
@@ -46,8 +50,12 @@ _LAZY = {  # loaded when they are first asked for: importing privfield stays qui
     "ChainLearner": "privfield.learn.chain",
     "ChainMeasurements": "privfield.measure.chain_measurements",
     "ChainModel": "privfield.models.chain",
+    "IsingLearner": "privfield.learn.ising",
     "MarginalLearner": "privfield.learn.marginal",
+    "PairwiseLearner": "privfield.learn.pairwise",
     "PeerEffect": "privfield.learn.peer",
+    "PolynomialLearner": "privfield.learn.polynomial",
+    "SparseLogistic": "privfield.learn.sparse_logistic",
 }
 
 

@@ -1,5 +1,6 @@
 """Intervals: do they hold the truth as often as they say?"""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -62,6 +63,25 @@ def test_halved_noise_in_the_simulation_makes_intervals_too_narrow(monkeypatch):
     monkeypatch.setattr(module, "_noise", lambda *args: honest(*args) / 2)
     narrow = pf.bootstrap(m, replicates=60, rng=np.random.default_rng(0)).marginal(["a"])
     assert (narrow.high - narrow.low < 0.8 * (wide.high - wide.low)).all()
+
+
+def test_people_with_several_rows_vary_as_people():
+    """Five rows each that may be alike: five times the sampling variance of single rows."""
+    _, m, _ = study(7, pf.ZCDP(1e6), rows=5000)
+    five = pf.Schema({"a": 2, "b": 3, "c": 2, "d": 2}, unit=pf.Person("id", rows=5))
+    one = pf.bootstrap(m, replicates=80, rng=np.random.default_rng(0)).marginal(["a"])
+    many = dataclasses.replace(m, schema=five)
+    wide = pf.bootstrap(many, replicates=80, rng=np.random.default_rng(0)).marginal(["a"])
+    ratio = (wide.high - wide.low) / (one.high - one.low)
+    np.testing.assert_allclose(ratio, math.sqrt(5), rtol=0.15)  # the same random numbers in both
+
+
+def test_shrinking_everything_away_does_not_make_intervals_short():
+    """Noise that hides all interactions: the interval of a log odds ratio stays wide."""
+    _, m, rng = study(3, pf.PureDP(0.02), rows=2000)
+    interval = pf.bootstrap(m, replicates=40, rng=rng).log_odds_ratio("a", "d")
+    near = pf.bootstrap(m, replicates=40, rng=rng).log_odds_ratio("c", "d")
+    assert (near.high - near.low > 1).all() and (interval.low <= interval.high).all()
 
 
 def test_conditional_probabilities_are_ratios_of_marginals():

@@ -26,16 +26,14 @@ def test_an_unknown_parameter_names_the_legal_ones():
 
 
 def test_results_before_fit_say_what_to_do():
-    with pytest.raises(AttributeError, match="call fit"):
+    with pytest.raises(AttributeError, match="no result model_; results are there after fit"):
         Example(1).model_  # noqa: B018
     with pytest.raises(AttributeError, match="no attribute 'modle'"):
         Example(1).modle  # noqa: B018
 
 
 def test_the_representation_shows_what_was_given():
-    assert (
-        repr(Example(pf.PureDP(1), width=3.0)) == "Example(budget=PureDP(epsilon=1), width=3.0)"
-    )
+    assert repr(Example(pf.PureDP(1), width=3.0)) == "Example(budget=PureDP(epsilon=1), width=3.0)"
 
 
 @pytest.mark.parametrize("name", ["MarginalLearner", "ChainLearner"])

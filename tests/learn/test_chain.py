@@ -125,9 +125,9 @@ def test_manners():
     assert learner.get_params()["limit"] == 2
     assert repr(learner).startswith("ChainLearner(budget=PureDP(epsilon=1), states=")
     assert learner.set_params(limit=7).limit == 7
-    with pytest.raises(AttributeError, match="is there after fit"):
+    with pytest.raises(AttributeError, match="are there after fit"):
         learner.model_  # noqa: B018
-    with pytest.raises(AttributeError, match="is there after fit"):
+    with pytest.raises(AttributeError, match="are there after fit"):
         learner.evaluate(DATA)
 
 
@@ -155,3 +155,18 @@ def test_bad_input():
             ChainLearner(**{"budget": pf.PureDP(1), "states": STATES, **change}).fit(DATA)
     with pytest.raises(pf.InputError, match="one variable"):
         ChainLearner(pf.PureDP(1), schema=pf.Schema({"a": 2, "b": 2})).fit(DATA)
+
+
+def test_a_released_score_is_charged_to_the_learners_ledger(tmp_path):
+    ledger = pf.Ledger(tmp_path / "l.ledger", pf.PureDP(3), adjacency="replace-one")
+    learner = ChainLearner(pf.PureDP(1), STATES, ledger=ledger).fit(DATA[:2000])
+    learner.release_score(DATA[2000:], pf.PureDP(2))
+    assert ledger.spent.epsilon == 3 and len(ledger.charges()) == 2
+    with pytest.raises(pf.BudgetRefused):
+        learner.release_score(DATA[2000:], pf.PureDP(1))
+
+
+def test_released_tables_can_be_estimated_again():
+    learner = ChainLearner(pf.PureDP(2), STATES).fit(DATA[:2000])
+    again = pf.estimate(learner.measurements_)
+    assert (again.transition == learner.model_.transition).all()

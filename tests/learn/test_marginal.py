@@ -77,6 +77,10 @@ def test_an_interrupted_estimate_keeps_what_was_measured(tmp_path):
         ({"cliques": [("a", "z")]}, "'z'"),
         ({"method": "naive"}, "method must be one of"),
         ({"options": {"ridge": 1}}, "has no option 'ridge'"),
+        ({"method": "naive-mle", "options": {"ridge": -1}}, "ridge must be"),
+        ({"method": "cgm", "options": {"damping": 2}}, "damping must lie"),
+        ({"max_bytes": "1GB"}, "max_bytes must be"),
+        ({"cliques": None}, "cliques must be a list"),
         ({"inference": "approximate"}, "inference must be"),
         ({"design": "best"}, "design must be one of"),
         ({"weights": [1, 2]}, "one number for each of 3 cliques"),
@@ -117,3 +121,24 @@ def test_without_noise_the_fit_is_maximum_likelihood():
     counted = np.zeros((2, 3))
     np.add.at(counted, (data[:, 0], data[:, 1]), 1 / len(data))
     np.testing.assert_allclose(model.marginal(["a", "b"]), counted, atol=1e-3)
+
+
+def test_forbidden_combinations_count_in_the_size(tmp_path):
+    """A rule over many variables ties them together; that is found before anything is spent."""
+    rule = {f"v{i}": "0" for i in range(8)}
+    schema = pf.Schema({f"v{i}": 4 for i in range(8)}, forbidden=[rule])
+    ledger = pf.Ledger(tmp_path / "l.ledger", pf.PureDP(1), adjacency="replace-one")
+    learner = pf.MarginalLearner(
+        pf.PureDP(1), cliques=[("v0", "v1")], schema=schema, ledger=ledger, max_bytes=1e5
+    )
+    with pytest.raises(pf.InputError, match="Nothing was charged"):
+        learner.fit(np.zeros((5, 8), int))
+    assert not ledger.charges()
+
+
+def test_a_new_fit_forgets_the_old_results():
+    _, data = rows()
+    learner = pf.MarginalLearner(pf.PureDP(1), schema=SCHEMA).fit(data)
+    with pytest.raises(pf.InputError):
+        learner.set_params(method="typo").fit(data)
+    assert not hasattr(learner, "model_") and not hasattr(learner, "cost_")

@@ -147,7 +147,7 @@ def test_the_bound_is_in_use_and_differs():
 @pytest.mark.parametrize("levels", [2, 3, 5])
 def test_blocks_of_variables_bound_the_pattern_maximum(monkeypatch, levels):
     """Six variables in chunks of two: never below the exact maximum, and far below the sum."""
-    task = task_of((levels,) * 6, list(combinations(range(6), 2)) + [(0, 1, 4)])
+    task = task_of((levels,) * 6, [*combinations(range(6), 2), (0, 1, 4)])
     scopes = closure(task.cliques)[1:]
     tables = [(1 + 0.1 * i) * design._patterns(task, s) for i, s in enumerate(scopes)]
     exact = design._maximum(task, scopes, tables)

@@ -33,7 +33,7 @@ from privfield.models.mrf import MarkovRandomField
 from privfield.privacy.noise import NoiseLaw
 from privfield.progress import Progress, ProgressCallback
 
-PILOT = 16.0  # how much larger its prior variances are
+PILOT = 16.0  # its prior variances: so many times those of the estimate, and at least this
 _MOST_ROWS = 20_000  # larger samples are simulated by this many rows with the same covariance
 
 Query = Callable[[Model], Any]
@@ -137,7 +137,7 @@ def bootstrap(
     }
     parts = interactions(measurements)
     fit = shrink(parts, **common)
-    wider = {order: PILOT * variance for order, variance in fit.prior.items()}
+    wider = {order: PILOT * max(variance, 1.0) for order, variance in fit.prior.items()}
     pilot = shrink(parts, prior=wider, start=fit.theta, **common)
     simulate = _Simulation(measurements, pilot, random)
     models = []
@@ -157,13 +157,16 @@ class _Simulation:
         self.measurements, self.model, self.rng = measurements, pilot.model, rng
         self.total = max(1, round(pilot.total))
         self.rows = min(self.total, _MOST_ROWS)
+        unit = measurements.schema.unit
+        # the rows of one person may all be alike: then only people vary, not rows
+        self.alike = 1 if unit is None or unit.rows is None else unit.rows
         self.cliques = [measurements.schema.clique(clique) for clique in measurements.cliques]
         names = measurements.cliques
         self.expected = [pilot.model.marginal(each) if each else np.ones(()) for each in names]
 
     def draw(self) -> Measurements:
         states = self.model.sample(self.rows, rng=self.rng)
-        stretch = math.sqrt(self.total / self.rows)
+        stretch = math.sqrt(self.total * self.alike / self.rows)
         tables = []
         for clique, expected, law, centred in zip(
             self.cliques,

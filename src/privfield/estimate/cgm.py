@@ -32,6 +32,7 @@ from privfield.models.mrf import MarkovRandomField
 EStep: TypeAlias = Literal["dual", "nlbp"]
 MAX_ITERATIONS = 1000
 _GAP = 0.01  # in log-likelihood: the noise of one cell weighs about 1
+_STALL = 1e-3  # of the noise: EM stops when an iteration explains no more than that
 _RESTARTS = 6  # L-BFGS-B can stall where the box cuts its steps short; it goes on when restarted
 _NLBP_ROUNDS = 100
 _M_STEP_RIDGE = 1e-9  # per person: keeps the θ of empty cells finite
@@ -51,18 +52,13 @@ def cgm(
 
     `damping` is the α of "nlbp": the share of the new tables in each of its steps.
     """
-    if e_step not in get_args(EStep):
-        raise InputError(f"e_step must be 'dual' or 'nlbp'; got {e_step!r}.")
-    whole = isinstance(iterations, int) and not isinstance(iterations, bool)
-    if iterations is not None and (not whole or iterations < 1):
-        raise InputError(f"iterations must be a whole number from 1, or None; got {iterations!r}.")
-    if not isinstance(damping, int | float) or not 0 < damping <= 1:
-        raise InputError(f"damping must lie in (0, 1]; got {damping!r}.")
+    check_cgm(iterations, e_step, damping)
     if measurements.noise == "none":
         raise InputError("method='cgm' needs noisy tables; these have none: use 'naive-mle'.")
     seen = observe(measurements)
     engine = Engine(measurements.schema, seen.cliques, inference, max_bytes)
     theta = np.zeros(engine.parameters)
+    left = np.inf
     for iteration in range(iterations or MAX_ITERATIONS):
         tell(iteration)
         if e_step == "dual":
@@ -71,13 +67,26 @@ def cgm(
         else:
             counts = nlbp(engine, seen, theta, damping, _NLBP_ROUNDS)
             theta = maximum_likelihood(engine, counts / seen.total, _M_STEP_RIDGE, theta)
-        if iterations is None and discrepancy(seen, counts) <= seen.cells:
+        before, left = left, discrepancy(seen, counts)
+        if iterations is None and (left <= seen.cells or before - left < _STALL * seen.cells):
             break
     engine.tell_if_unfinished()
     names = measurements.schema.names
     cliques = [tuple(names[v] for v in clique) for clique in seen.cliques]
     tables = engine.split(theta)
     return MarkovRandomField(measurements.schema, cliques, tables, stamp=measurements.stamp)
+
+
+def check_cgm(iterations: object = None, e_step: object = "dual", damping: object = 0.1) -> None:
+    """Refuse options that are out of range."""
+    if e_step not in get_args(EStep):
+        raise InputError(f"e_step must be 'dual' or 'nlbp'; got {e_step!r}.")
+    if iterations is not None and (
+        not isinstance(iterations, int) or isinstance(iterations, bool) or iterations < 1
+    ):
+        raise InputError(f"iterations must be a whole number from 1, or None; got {iterations!r}.")
+    if not isinstance(damping, int | float) or not 0 < damping <= 1:
+        raise InputError(f"damping must lie in (0, 1]; got {damping!r}.")
 
 
 def dual_e_step(

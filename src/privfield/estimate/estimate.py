@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 from privfield.errors import InputError
 from privfield.inference.contraction import DEFAULT_MAX_BYTES
 from privfield.measure.measurements import Measurements
 from privfield.models.mrf import MarkovRandomField
 from privfield.progress import Progress, ProgressCallback
+
+if TYPE_CHECKING:
+    from privfield.measure.chain_measurements import ChainMeasurements
+    from privfield.models.chain import ChainModel
 
 _OPTIONS = {
     "auto": (),
@@ -19,15 +23,31 @@ _OPTIONS = {
 }
 
 
+@overload
 def estimate(
     measurements: Measurements,
+    method: str = ...,
+    *,
+    inference: str = ...,
+    max_bytes: float = ...,
+    progress: ProgressCallback | None = ...,
+    **options: Any,
+) -> MarkovRandomField: ...
+
+
+@overload
+def estimate(measurements: ChainMeasurements, method: str = ...) -> ChainModel: ...
+
+
+def estimate(
+    measurements: Measurements | ChainMeasurements,
     method: str = "auto",
     *,
     inference: str = "exact",
     max_bytes: float = DEFAULT_MAX_BYTES,
     progress: ProgressCallback | None = None,
     **options: Any,
-) -> MarkovRandomField:
+) -> MarkovRandomField | ChainModel:
     """The graphical model that the noisy tables speak for: post-processing, free of privacy cost.
 
     * "auto": every interaction is shrunk as far as the noise demands. Nothing to tune.
@@ -35,7 +55,8 @@ def estimate(
     * "cgm": expectation–maximisation over the unknown true tables. Options: `iterations`,
       `e_step` ("dual" or "nlbp"), `damping`.
 
-    Where the total is private it is estimated from the tables. `inference="loopy"` replaces exact
+    Measurements of `pf.ChainLearner` give a `pf.ChainModel` again; its methods are "auto", "naive"
+    and "cgm", without options. Where the total is private it is estimated from the tables. `inference="loopy"` replaces exact
     inference where that needs more than `max_bytes`; it is never chosen for you.
 
     >>> import numpy as np, privfield as pf
@@ -45,6 +66,12 @@ def estimate(
     >>> pf.estimate(m).condition({"smoker": "yes"}).marginal(["cough"]).round(2).tolist()
     [0.56, 0.44]
     """
+    from privfield.measure.chain_measurements import ChainMeasurements
+
+    if isinstance(measurements, ChainMeasurements):
+        from privfield.estimate.chains import estimate_chain
+
+        return estimate_chain(measurements, method)
     if not isinstance(measurements, Measurements):
         raise InputError(
             f"measurements must come from pf.measure or pf.Measurements; "
@@ -84,6 +111,14 @@ def check_method(method: object, options: Mapping[str, Any]) -> None:
         if name not in _OPTIONS[method]:
             legal = ", ".join(_OPTIONS[method]) or "none"
             raise InputError(f"method={method!r} has no option {name!r}; it has {legal}.")
+    if method == "naive-mle":
+        from privfield.estimate.naive import check_naive
+
+        check_naive(**options)
+    if method == "cgm":
+        from privfield.estimate.cgm import check_cgm
+
+        check_cgm(**options)
 
 
 def _warn_of_small_total(measurements: Measurements) -> None:

@@ -28,10 +28,7 @@ def naive_mle(
     Privacy noise is treated as if it were data: the answer depends on `ridge`, which has to be
     tuned "just right" (the paper's Figure 1c). For study; `pf.estimate` has a better default.
     """
-    if isinstance(ridge, bool) or not isinstance(ridge, int | float) or not 0 < ridge < np.inf:
-        raise InputError(f"ridge must be a number above 0; got {ridge!r}.")
-    if not isinstance(project, bool):
-        raise InputError(f"project must be True or False; got {project!r}.")
+    check_naive(ridge, project)
     cliques, tables, total = noisy_tables(measurements)
     shares = [table / total for table in tables]
     if project:
@@ -46,6 +43,14 @@ def naive_mle(
         engine.split(theta),
         stamp=measurements.stamp,
     )
+
+
+def check_naive(ridge: object = DEFAULT_RIDGE, project: object = True) -> None:
+    """Refuse options that are out of range."""
+    if isinstance(ridge, bool) or not isinstance(ridge, int | float) or not 0 < ridge < np.inf:
+        raise InputError(f"ridge must be a number above 0; got {ridge!r}.")
+    if not isinstance(project, bool):
+        raise InputError(f"project must be True or False; got {project!r}.")
 
 
 def maximum_likelihood(

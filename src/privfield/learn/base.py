@@ -44,7 +44,9 @@ class Learner:
 
     def __getattr__(self, name: str) -> Any:
         if name.endswith("_") and not name.startswith("_"):
-            raise AttributeError(f"{type(self).__name__}.{name} is there after fit; call fit.")
+            raise AttributeError(
+                f"{type(self).__name__} has no result {name}; results are there after fit."
+            )
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}.")
 
     def __repr__(self) -> str:

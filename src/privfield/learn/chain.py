@@ -111,12 +111,12 @@ class ChainLearner(Learner):
         budget: Budget | NonPrivate,
         people: Any = None,
         bound: Number | None = None,
-        ledger: Ledger | None = None,
         job: str | None = None,
     ) -> ReleasedScore:
         """The log-likelihood of people kept back, each clipped to [−bound, 0], for `budget`.
 
-        Without a `bound`: what `limit` + 1 states cost someone who guesses uniformly.
+        It is charged to the learner's ledger, if there is one, as a release of its own. Without a
+        `bound`: what `limit` + 1 states cost someone who guesses uniformly.
         """
         states = self._state_set()
         if bound is None:
@@ -131,7 +131,7 @@ class ChainLearner(Learner):
             people=people,
             columns=self._columns(),
             unit=self._unit(),
-            ledger=ledger,
+            ledger=self.ledger,
             job=job,
             insecure_seed=self.insecure_seed,
         )

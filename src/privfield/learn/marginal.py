@@ -79,12 +79,19 @@ class MarginalLearner(Learner):
 
     def fit(self, data: Any, y: Any = None) -> Self:
         """Measure the cliques' tables, which is charged, and estimate the model from them."""
+        for result in ("model_", "measurements_", "cost_", "adjacency_"):
+            self.__dict__.pop(result, None)  # of an earlier fit
         if not isinstance(self.schema, Schema):
             raise InputError(
                 "schema must be a pf.Schema, which says what the columns may hold; "
                 f"got {type(self.schema).__name__}."
             )
         check_method(self.method, self.options or {})
+        if self.method == "cgm" and isinstance(self.budget, NonPrivate):
+            raise InputError("method='cgm' needs noisy tables; with NON_PRIVATE use 'naive-mle'.")
+        number = isinstance(self.max_bytes, int | float) and not isinstance(self.max_bytes, bool)
+        if not number or not self.max_bytes > 0:
+            raise InputError(f"max_bytes must be a number above 0; got {self.max_bytes!r}.")
         if self.inference not in ("exact", "loopy"):
             raise InputError(f"inference must be 'exact' or 'loopy'; got {self.inference!r}.")
         cliques = self._cliques(self.schema)
@@ -121,7 +128,7 @@ class MarginalLearner(Learner):
     def _cliques(self, schema: Schema) -> list[tuple[str, ...]]:
         if self.cliques == "all-pairs":
             return list(combinations(schema.names, 2)) or [(name,) for name in schema.names]
-        if isinstance(self.cliques, str):
+        if isinstance(self.cliques, str) or not isinstance(self.cliques, Sequence):
             raise InputError(f"cliques must be a list or 'all-pairs'; got {self.cliques!r}.")
         return [tuple(clique) for clique in self.cliques]
 
@@ -129,7 +136,8 @@ class MarginalLearner(Learner):
         """Refuse before anything is charged what could not be estimated afterwards."""
         if self.inference != "exact":
             return
-        positions = [schema.clique(clique) for clique in cliques]
+        zeros = MarkovRandomField(schema, [], []).factors.cliques  # of forbidden combinations
+        positions = [*(schema.clique(clique) for clique in cliques), *zeros]
         size = contraction_size(schema.shape, positions, max_bytes=self.max_bytes)
         if not size.complete or size.bytes > self.max_bytes:
             scope = ", ".join(schema.names[v] for v in size.largest_scope[:8])
