@@ -56,7 +56,9 @@ def estimate(
       `e_step` ("dual" or "nlbp"), `damping`.
 
     Measurements of `pf.ChainLearner` give a `pf.ChainModel` again; its methods are "auto", "naive"
-    and "cgm", without options. Where the total is private it is estimated from the tables. `inference="loopy"` replaces exact
+    and "cgm", without options.
+
+    Where the total is private it is estimated from the tables. `inference="loopy"` replaces exact
     inference where that needs more than `max_bytes`; it is never chosen for you.
 
     >>> import numpy as np, privfield as pf
