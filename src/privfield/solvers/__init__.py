@@ -1,0 +1,1 @@
+"""Plain numeric solvers on arrays: no privacy, no models."""
