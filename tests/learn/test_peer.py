@@ -13,11 +13,11 @@ import pytest
 from scipy.sparse import csr_array
 
 import privfield as pf
-from privfield.estimate.peer_report import odds_factor
+from privfield.estimate.peer_report import odds_factor, odds_text
 from privfield.inference.sampling import sample_network
 from privfield.learn.peer import PeerEffect
 from privfield.measure.network_as_printed import printed_constants, printed_draws
-from privfield.measure.network_statistics import measure_network
+from privfield.measure.network_statistics import measure_network, read_covariates
 from privfield.networks.edge_files import read_edge_file
 from privfield.networks.outcomes import open_outcomes
 from privfield.networks.read import read_network
@@ -117,6 +117,36 @@ def test_plot_and_simulate(tmp_path):
     assert 0 <= found.tails["H"] <= 1 and found.released["H"] == peer.release_.values[0]
 
 
+def test_simulate_gives_no_tails_without_additive_noise():
+    peer = PeerEffect(pf.PureDP(0.5), method="local").fit(KARATE, CLUB)
+    found = peer.simulate(50, np.random.default_rng(0))
+    assert found.tails == {} and found.released == {"H": peer.release_.value}
+
+
+def test_summary_compares_noises_at_the_networks_own_sensitivity():
+    """Laplace: √2·a/ε; Gaussian: a/√(2ρ), and ε = √(2ρ): √2 times as large, for large a."""
+    graph = nx.star_graph(400)
+    text = PeerEffect(pf.ZCDP(0.5), scaling="none").fit(graph, np.ones(401)).summary()
+    assert "Pure noise in this budget would be 1.4 times as large." in text and "δ" not in text
+    forced = PeerEffect(pf.ZCDP(0.5), noise="laplace").fit(KARATE, CLUB).summary()
+    assert "times as large" not in forced and "δ" not in forced
+    field = PeerEffect(pf.ApproxDP(1, 1e-6), field=True).fit(KARATE, CLUB).summary()
+    assert "δ is not spent" in field and "times as large" not in field
+    gaussian = PeerEffect(pf.ApproxDP(1, 1e-6), noise="gaussian").fit(KARATE, CLUB).summary()
+    assert "times as large" not in gaussian and "ρ," not in gaussian
+
+
+def test_odds_ends_are_in_order_for_negative_couplings():
+    ring = csr_array(-nx.to_numpy_array(nx.cycle_graph(6)))
+    network = read_network(ring, "none")
+    text = odds_text(0.5, (0.1, 1.0), network, 0.95)
+    low, high = (odds_factor(beta, -1.0) for beta in (1.0, 0.1))
+    if network.typical_coupling < 0:
+        assert f"interval {low:.3g} to {high:.3g}" in text
+    else:
+        assert f"interval {1 / high:.3g} to {1 / low:.3g}" in text
+
+
 def test_field_and_covariates():
     """Two parameters of a made-up study: intervals of a large release hold the truth.
 
@@ -173,6 +203,104 @@ def test_ledger_and_job(tmp_path):
     assert peer.fit(KARATE, CLUB).beta_ == first
     with pytest.raises(pf.BudgetRefused):
         PeerEffect(pf.PureDP(1), ledger=ledger).fit(KARATE, CLUB)
+
+
+def results(learner):
+    return {name for name in vars(learner) if name.endswith("_")}
+
+
+def test_a_fit_that_stops_shows_nothing_of_an_earlier_one(tmp_path):
+    """An unprotected β must not be read as the result of a private fit that was refused."""
+    ledger = pf.Ledger(tmp_path / "l", total=pf.PureDP(1), adjacency="flip-outcome")
+    for method in ("mple", "auto"):
+        peer = PeerEffect(pf.NON_PRIVATE, method=method).fit(KARATE, CLUB)
+        assert {"beta_", "stamp_", "release_"} < results(peer)
+        peer.set_params(budget=pf.PureDP(2), method="auto", ledger=ledger)
+        with pytest.raises(pf.BudgetRefused):
+            peer.fit(KARATE, CLUB)
+        assert not results(peer)
+        with pytest.raises(AttributeError):
+            peer.summary()
+    peer = PeerEffect(pf.PureDP(1)).fit(KARATE, CLUB)
+    with pytest.raises(pf.InputError):
+        peer.set_params(bound=-1).fit(KARATE, CLUB)
+    assert not results(peer)
+
+
+def test_a_release_is_kept_when_the_estimate_stops():
+    def stop(_):
+        raise KeyboardInterrupt
+
+    graph = nx.watts_strogatz_graph(61, 4, 0.1, seed=9)
+    peer = PeerEffect(pf.PureDP(1), progress=stop)
+    with pytest.raises(KeyboardInterrupt):
+        peer.fit(graph, np.ones(61))
+    assert results(peer) == {"release_"} and peer.release_.cost == pf.PureDP(1)
+
+
+def test_a_damaged_cache_is_found_before_the_charge(tmp_path):
+    from privfield.estimate.peer_bank import forget_banks
+
+    graph = nx.watts_strogatz_graph(40, 4, 0.1, seed=9)
+    PeerEffect(pf.PureDP(1), cache=tmp_path).fit(graph, np.ones(40))
+    forget_banks()
+    path = next(tmp_path.iterdir())
+    path.write_bytes(path.read_bytes()[:100])
+    ledger = pf.Ledger(tmp_path / "l", total=pf.PureDP(1), adjacency="flip-outcome")
+    with pytest.raises(pf.InputError, match="damaged"):
+        PeerEffect(pf.PureDP(1), cache=tmp_path, ledger=ledger).fit(graph, np.ones(40))
+    assert PeerEffect(pf.PureDP(1), ledger=ledger).fit(graph, np.ones(40)).beta_ >= 0
+
+
+@pytest.mark.parametrize("options", [{"budget": pf.NON_PRIVATE}, {"insecure_seed": 1}], ids=str)
+def test_unprotected_fits_leave_nothing_in_shared_curves(options, tmp_path, monkeypatch):
+    """Above the threshold, stations lie near the released number: here, the true one."""
+    from privfield.estimate import peer_bank, peer_likelihood
+
+    peer_bank.forget_banks()
+    monkeypatch.setattr(peer_likelihood, "_WHOLE_LADDER", 20)
+    graph = nx.watts_strogatz_graph(40, 4, 0.1, seed=10)
+    network, flat = read_network(graph), np.arange(40) < 20
+    learner = PeerEffect(**{"budget": pf.PureDP(1), "cache": tmp_path, **options})
+    learner.fit(graph, flat)
+    assert not peer_bank._BANKS and not list(tmp_path.iterdir())
+    bank = peer_bank.open_bank(network, folder=tmp_path)
+    bank.fill(0.0, 0.3)
+    before, kept = set(bank.stations), next(tmp_path.iterdir()).read_bytes()
+    learner.fit(graph, flat)
+    peer_likelihood.estimate_peer_effect(learner.release_, bank)
+    assert set(bank.stations) == before and list(peer_bank._BANKS.values()) == [bank]
+    assert next(tmp_path.iterdir()).read_bytes() == kept
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 2.0])
+def test_a_fit_with_a_field_never_fails_after_the_charge(epsilon):
+    """Flat likelihoods, bounds, statistics no model makes: the estimate lies in its interval."""
+    for seed in range(12):
+        peer = PeerEffect(pf.PureDP(epsilon), field=True, insecure_seed=seed).fit(KARATE, CLUB)
+        for value, low, high in peer.estimate_.parameters.values():
+            assert np.isfinite([low, value, high]).all() and low <= value <= high
+        assert 0 <= peer.beta_ <= 5
+
+
+def test_flat_and_constant_likelihoods_are_climbed():
+    """Draws that never vary have no curvature at all: no step, no error."""
+    from privfield.estimate.peer_field import _Box, _climb, _maximise, _Pool
+    from privfield.estimate.peer_stations import Station
+
+    network = read_network(KARATE)
+    extras = read_covariates(True, None, network)
+    release = measure_network(network, CLUB, pf.PureDP(1), covariates=extras)
+    groups = np.zeros(20, dtype=np.int8)
+    stations = [
+        Station((beta, 0.0), np.tile([10.0, 4.0], (20, 1)), groups, 20.0, 1.0, "glauber")
+        for beta in (0.0, 1.0)
+    ]
+    pool = _Pool(stations, release, np.array([0.5, 1.0]))
+    start = np.array([0.5, 0.0])
+    assert np.isfinite(_climb(pool, _Box(5.0, 1), start, np.ones(2, dtype=bool))).all()
+    found = _maximise(pool, _Box(5.0, 1), 0.95, stations)
+    assert found.low <= found.peak[0] <= found.high
 
 
 def test_progress_depends_on_the_network_only():
@@ -241,7 +369,7 @@ def test_parameters_are_the_constructors():
     learner = PeerEffect(pf.PureDP(1), scaling="none")
     assert list(learner.get_params()) == list(inspect.signature(PeerEffect).parameters)
     assert repr(learner) == "PeerEffect(budget=PureDP(epsilon=1), scaling='none')"
-    with pytest.raises(AttributeError, match="call fit"):
+    with pytest.raises(AttributeError, match="after fit"):
         _ = learner.beta_
 
 
@@ -310,6 +438,14 @@ def test_as_printed_gaussian_costs_are_the_papers(blogs):
     peer = PeerEffect(pf.ApproxDP(5, 1 / 815), calibration="as-printed", insecure_seed=1)
     assert peer.fit(*blogs).stamp_.startswith("NOT PRIVATE") and peer.beta_ >= 0
     assert "in floating point" in peer.summary()
+
+
+@pytest.mark.parametrize("budget", [pf.PureDP(1), pf.ApproxDP(1, 1e-3)], ids=str)
+def test_as_printed_is_stamped_on_any_network(budget):
+    peer = PeerEffect(budget, calibration="as-printed").fit(KARATE, CLUB)
+    assert peer.stamp_.startswith("NOT PRIVATE") and peer.cost_ is pf.NON_PRIVATE
+    assert peer.summary().startswith("NOT PRIVATE")
+    assert peer.model_ is None or peer.model_.stamp == peer.stamp_
 
 
 def test_released_numbers_differ_from_run_to_run():

@@ -18,8 +18,9 @@ from privfield.measure.network_local import (
     measure_network_local,
     rung_width,
 )
+from privfield.measure.network_objective import measure_network_objective
 from privfield.measure.network_release import LocalRelease
-from privfield.measure.network_statistics import whole_discordance
+from privfield.measure.network_statistics import measure_network, whole_discordance
 from privfield.networks.public import PublicNetwork
 from privfield.networks.read import read_network
 from privfield.privacy.entropy import Entropy
@@ -163,3 +164,58 @@ def test_release_and_file(tmp_path):
     assert LocalRelease.load(tmp_path / "r.pf") == release
     assert release.stamp.startswith("NOT PRIVATE") and np.isfinite(release.value)
     assert release.ceiling == network.largest_row_sum
+
+
+def misfit(counts, logs):
+    """The χ² statistic against an exact law, over what chance reaches once in 10⁷."""
+    mass = np.exp(logs)
+    values = np.arange(-REACH, REACH + 1)
+    often = mass * len(counts) > 20  # the tail of χ² holds where counts are not small
+    seen = np.array([(counts == v).sum() for v in values[often]])
+    expected = np.append(mass[often], 1 - mass[often].sum()) * len(counts)
+    seen = np.append(seen, len(counts) - seen.sum())
+    return ((seen - expected) ** 2 / expected).sum() / chi2.isf(1e-7, len(expected) - 1)
+
+
+@pytest.mark.parametrize(
+    ("budget", "epsilon"), [(pf.PureDP(1), 1.0), (pf.ZCDP(0.125), 1.0)], ids=str
+)
+def test_releases_follow_the_exact_law(budget, epsilon):
+    """χ² of 2,500 releases; false alarms once in 10⁷. Twice ε or half the slope is caught."""
+    network = whole_network(2 * (np.ones((9, 9)) - np.eye(9)))
+    state = np.array([1] * 5 + [-1] * 4, dtype=np.int8)
+    releases = [measure_network_local(network, state, budget) for _ in range(2_500)]
+    first = releases[0]
+    assert first.slope == 2 * np.abs(network.integers.data).max() == 4
+    assert float(first.epsilon) == pytest.approx(epsilon) and first.epsilon <= epsilon
+    assert first.ceiling == 16 and first.stamp is None and first.cost <= budget
+    counts = np.array([each.count for each in releases])
+    assert misfit(counts, law(network, state, epsilon)) < 1
+    assert misfit(counts, law(network, state, 2 * epsilon)) > 1
+    assert misfit(counts, law(network, state, epsilon, 0.5)) > 1
+    middle = whole_discordance(network, state)
+    for wrong in (np.full(len(counts), middle), middle + (counts - middle) // 2):
+        assert misfit(wrong, law(network, state, epsilon)) > 1
+
+
+def test_budgets_that_would_draw_for_ever_are_refused_before_the_charge(tmp_path):
+    network = read_network(nx.karate_club_graph())
+    ledger = pf.Ledger(tmp_path / "l", total=pf.PureDP(10), adjacency="flip-outcome")
+    for budget in (pf.PureDP(1e-5), pf.PureDP(10.5), pf.ZCDP(20), pf.ZCDP(1e-12)):
+        with pytest.raises(pf.InputError, match=r"from 0\.0001 to 10"):
+            measure_network_local(network, np.ones(34), budget, ledger=ledger)
+    assert measure_network_local(network, np.ones(34), pf.PureDP(10), ledger=ledger)
+
+
+def test_a_job_is_one_reading_of_the_outcomes(tmp_path):
+    """Another positive level is another question: a job does not answer both."""
+    network = read_network(nx.cycle_graph(4))
+    ledger = pf.Ledger(tmp_path / "l", total=pf.PureDP(9), adjacency="flip-outcome")
+    schemas = [pf.Schema({"x": levels}) for levels in (["a", "b"], ["b", "a"])]
+    for number, measure in enumerate(
+        (measure_network_local, measure_network, measure_network_objective)
+    ):
+        ask = {"ledger": ledger, "job": f"job {number}"}
+        measure(network, list("abab"), pf.PureDP(1), schema=schemas[0], **ask)
+        with pytest.raises(pf.InputError):
+            measure(network, list("abab"), pf.PureDP(1), schema=schemas[1], **ask)

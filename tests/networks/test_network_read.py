@@ -140,12 +140,16 @@ def test_damaged_files_are_refused(tmp_path):
 # -- outcomes --------------------------------------------------------------------------------------
 
 ODD = [1, 2.5, True, "3", Decimal("0.1"), Fraction(1, 9), np.float32(4), 10**400, b"2"]
+ODD += ["yes", "TRUE", " t", "Y", b"Yes", np.str_("true")]
 DOWN = [
     0,
     -1,
     float("nan"),
     None,
-    "yes",
+    "no",
+    "yesterday",
+    "false",
+    b"\xff",
     "",
     "nan",
     Decimal("sNaN"),
@@ -182,6 +186,37 @@ def test_names_are_public_and_must_match():
     for wrong in (np.ones(2), np.ones((3, 1)), 5, np.ones(3, dtype=complex)):
         with pytest.raises(pf.InputError, match="outcomes must"):
             open_outcomes(wrong, names)
+
+
+def test_a_series_is_read_by_its_index():
+    pandas = pytest.importorskip("pandas")
+    names = ("a", "b", "c")
+    series = pandas.Series([1, 0, 1], index=["c", "a", "b"])
+    assert open_outcomes(series, names)().tolist() == [-1, 1, 1]
+    odd = pandas.Series([pandas.NA, "yes", None], index=["c", "a", "b"], dtype="object")
+    assert open_outcomes(odd, names)().tolist() == [1, -1, -1]
+    with pytest.raises(pf.InputError, match="3 of 3 nodes have none"):
+        open_outcomes(pandas.Series([1, 0, 1]), names)
+    with pytest.raises(pf.InputError, match="more than once"):
+        open_outcomes(pandas.Series([1, 0, 1], index=["a", "b", "a"]), names)
+    with pytest.raises(pf.InputError, match=r"shape \(3, 1\)"):
+        open_outcomes(pandas.DataFrame({"x": [1, 0, 1]}, index=names), names)
+
+
+@pytest.mark.parametrize("table", [[[1], [0], [1]], [(1, 2)] * 3, np.ones((3, 1))])
+def test_tables_are_no_outcomes(table):
+    with pytest.raises(pf.InputError, match=r"got shape \(3, "):
+        open_outcomes(table, ("a", "b", "c"))
+
+
+@pytest.mark.parametrize("header", ["node", "node,age,hiv", "node\tage\thiv", "the first of us"])
+def test_a_header_has_two_cells(tmp_path, header):
+    path = tmp_path / "o.csv"
+    path.write_text(f"{header}\na,1\nb,Yes\n")
+    with pytest.raises(pf.InputError, match="two cells"):
+        open_outcomes(path, ("a", "b"))
+    path.write_text("my node;hiv\na,true\nb,no\n")
+    assert open_outcomes(path, ("a", "b"))().tolist() == [1, -1]
 
 
 def test_files_of_outcomes_are_read_line_by_line(tmp_path):

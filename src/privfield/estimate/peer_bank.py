@@ -1,7 +1,8 @@
 """The simulated stations of a network, kept for the next fit: in memory and, if asked, on disk.
 
 Keys and contents are public: the network, the seed, the statistics. Where to simulate is a function
-of the network and, on large networks, of numbers that were already released.
+of the network and, above 5,000 nodes, of numbers that were already released. A release that
+protects nobody must not leave a trace here: it gets a bank of its own, `Bank.apart`.
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ class Bank:
         """`exact` enumerates networks of up to 16 nodes instead of simulating them."""
         self.network = network
         self.stations: dict[float, Station] = {}
+        self.shared = folder is not None  # `open_bank` shares the banks in memory, too
         self._pull = pull
         self._seed = seed
         self._folder = folder
@@ -66,6 +68,12 @@ class Bank:
         """What the stations depend on."""
         text = f"{_FORMAT} {self.network.digest} {self._pull} {self._seed} {self.is_exact}"
         return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+    def apart(self) -> Bank:
+        """A bank of the same network that nobody else uses and no file keeps."""
+        if self.is_exact or not self.shared:
+            return self  # an enumeration is complete: nothing is ever added
+        return Bank(self.network, pull=self._pull, seed=self._seed, exact=False)
 
     def at(self, beta: float, progress: ProgressCallback | None = None) -> Station:
         """The station at β, simulated now if need be."""
@@ -177,14 +185,21 @@ def open_bank(
     pull: bool = False,
     seed: int = 0,
     folder: str | os.PathLike[str] | None = None,
+    kept: bool = True,
 ) -> Bank:
-    """The bank of this network: from memory, from `folder`, or new."""
+    """The bank of this network: from memory, from `folder`, or new.
+
+    Without `kept` it is a new one that leaves nothing behind.
+    """
     place = _check_folder(folder)
+    if not kept:
+        return Bank(network, pull=pull, seed=seed)
     key = f"{network.digest} {pull} {seed} {place}"
     if key in _BANKS:
         _BANKS.move_to_end(key)
         return _BANKS[key]
     bank = Bank(network, pull=pull, seed=seed, folder=place)
+    bank.shared = True
     _BANKS[key] = bank
     while len(_BANKS) > _KEPT_BANKS:
         _BANKS.popitem(last=False)

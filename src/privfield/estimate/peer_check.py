@@ -30,8 +30,8 @@ def simulate_outcomes(
 ) -> tuple[NDArray[np.int8], dict[str, FloatArray], dict[str, float], dict[str, float]]:
     """Outcomes, their statistics, the released ones, and both tails of those among the simulated.
 
-    Simulated statistics are compared with privacy noise of the release's law added, where that law
-    is additive.
+    Simulated statistics are compared with privacy noise of the release's law added. For inverse
+    sensitivity, whose noise is not additive, there are no tails.
     """
     field = np.zeros(network.nodes)
     for value, each in zip(parameters[1:], covariates, strict=True):
@@ -43,23 +43,24 @@ def simulate_outcomes(
         if each.name != "field":
             statistics[each.name] = result.states @ each.values
     released: dict[str, float] = {}
-    deviations: dict[str, tuple[NoiseLaw, float]] = {}
+    laws: dict[str, tuple[NoiseLaw, float]] = {}
     if isinstance(release, StatisticRelease):
         released = dict(zip(release.names, release.values, strict=True))
         pairs = zip(release.laws, release.steps, strict=True)
-        deviations = dict(zip(release.names, pairs, strict=True))
+        laws = dict(zip(release.names, pairs, strict=True))
     elif isinstance(release, LocalRelease):
         released = {"H": release.value}
     tails = {}
-    for name, value in released.items():
-        noisy = statistics[name] + _noise(deviations.get(name), n, rng)
+    for name, law in laws.items():
+        value = released[name]
+        noisy = statistics[name] + _noise(law, n, rng)
         above, below = float((noisy >= value).mean()), float((noisy <= value).mean())
         tails[name] = min(1.0, 2 * min(above, below))
     return result.states, statistics, released, tails
 
 
-def _noise(law: tuple[NoiseLaw, float] | None, n: int, rng: np.random.Generator) -> FloatArray:
-    if law is None or law[0].name == "none":
+def _noise(law: tuple[NoiseLaw, float], n: int, rng: np.random.Generator) -> FloatArray:
+    if law[0].name == "none":
         return np.zeros(n)
     # simulated noise on simulated outcomes: an ordinary generator will do
     seed = int(rng.integers(2**31))

@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 
 from privfield.estimate.peer_bank import open_bank
-from privfield.measure.network_local import local_cost, rung_width
+from privfield.measure.network_local import is_quick, local_cost, rung_width
 from privfield.measure.network_statistics import choose_laws
 from privfield.networks.public import PublicNetwork
 from privfield.privacy.budgets import Budget
@@ -27,9 +27,11 @@ def local_is_quieter(
 
     It takes the median of max|m_j| over simulated outcomes; no data.
     """
+    epsilon, _ = local_cost(budget)
+    if not is_quick(epsilon):
+        return False
     bank = open_bank(network, pull=True, folder=folder)
     pull = float(np.median(bank.at(guess, progress).draws[:, -1])) / network.unit
-    epsilon, _ = local_cost(budget)
     laws, _ = choose_laws(budget, [network.largest_row_sum])
     slope = 2 * int(np.abs(network.integers.data).max())
     return local_deviation(round(pull), network.largest_row_sum, slope, epsilon) < laws[0].deviation

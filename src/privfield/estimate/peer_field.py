@@ -37,6 +37,8 @@ _SPACING = 1.5  # between stations, in standard deviations of the statistics
 _MOST_STATIONS = 41
 _FEWEST_NEAR = 20.0  # draws near the released statistics, or the model does not produce them
 _POINTS = 41
+_CLIMB_STEPS = 40
+_LEAST_BEND = 1e-8  # of the log-likelihood, per draw's variance: less is flat
 
 
 def estimate_with_covariates(
@@ -63,15 +65,15 @@ def estimate_with_covariates(
     middle, settled = _match(simulator, target, halves, box, release, network, progress)
     stations = _ridge(simulator, middle, noise, halves, box, progress)
     pool = _Pool(stations, release, halves)
-    found = _maximise(pool, box, middle, level, stations)
+    found = _maximise(pool, box, level, stations)
     typical = pool.near(found.peak) >= _FEWEST_NEAR
     if not typical:  # no draw comes near, so their noise says nothing: match the means instead
         pool = _Pool(stations, release, halves, matched=True)
-        found = _maximise(pool, box, middle, level, stations)
+        found = _maximise(pool, box, level, stations)
     others = []
     for group in range(GROUPS):
         part = _Pool(stations, release, halves, group, matched=not typical)
-        others.append(_maximise(part, box, found.peak, level, stations))
+        others.append(_maximise(part, box, level, stations))
     spread = np.array([[each.peak[0], each.low, each.high] for each in others]).std(axis=0, ddof=1)
     error = spread / np.sqrt(GROUPS)
     names = ["beta", *(each.name for each in covariates)]
@@ -88,10 +90,10 @@ def estimate_with_covariates(
 
 
 class _Box:
-    """β in [0, bound], everything else within ±10."""
+    """β in [least, bound], everything else within ±10."""
 
-    def __init__(self, bound: float, covariates: int) -> None:
-        self.low = np.array([0.0] + [-_LARGEST_FIELD] * covariates)
+    def __init__(self, bound: float, covariates: int, least: float = 0.0) -> None:
+        self.low = np.array([least] + [-_LARGEST_FIELD] * covariates)
         self.high = np.array([bound] + [_LARGEST_FIELD] * covariates)
 
     def clip(self, theta: FloatArray) -> FloatArray:
@@ -198,6 +200,8 @@ class _Pool:
         logs = np.log([len(part) for part in parts]) - energies
         mixture = self.values @ places.T + logs
         top = mixture.max(axis=1)
+        spread = self.values.std(axis=0)
+        self.units: FloatArray = np.where(spread > 0, spread, 1.0)
         self._costs = top + np.log(np.exp(mixture - top[:, None]).sum(axis=1))
         self._noise = np.zeros(len(self.values))
         exact = matched or all(law.name == "none" for law in release.laws)
@@ -225,6 +229,15 @@ class _Pool:
         weights = np.exp(exponents - exponents.max())
         return float(weights.sum() ** 2 / (weights**2).sum())
 
+    def errors(self, theta: FloatArray) -> FloatArray:
+        """Standard errors of the parameters other than β, β given; large where it is flat."""
+        unit = self.units[1:]
+        curvature = self.at(theta)[2][1:, 1:] / np.outer(unit, unit)
+        if not np.isfinite(curvature).all():
+            return np.full(len(unit), np.inf)
+        bends, axes = np.linalg.eigh(curvature)
+        return np.asarray(np.sqrt((axes**2) @ (1 / np.maximum(bends, _LEAST_BEND))) / unit)
+
     def _moments(self, exponents: FloatArray) -> tuple[float, FloatArray, FloatArray]:
         top = exponents.max()
         weights = np.exp(exponents - top)
@@ -243,22 +256,27 @@ class _Maximum:
         peak: FloatArray,
         path: FloatArray,
         errors: FloatArray,
-        grid: FloatArray,
         profile: FloatArray,
+        place: int,
+        box: _Box,
         level: float,
     ) -> None:
-        """`path` holds the best other parameters at each β of the grid, `errors` theirs given β."""
+        """`path` holds the best parameters at each β, the peak at `place`; `errors` those given β.
+
+        `errors` are without β's.
+        """
         from scipy.special import chdtri
 
+        grid = path[:, 0]
         self.peak, self.grid, self.profile = peak, grid, profile
         cut = float(chdtri(1, 1 - level)) / 2
-        drop = profile.max() - profile - cut
+        drop = profile[place] - profile - cut
         # all values that some plausible β allows: β near its limits is taken into account
         reach = errors * np.sqrt(2 * np.maximum(-drop, 0.0))[:, None]
         inside = drop <= 0
-        self._lows = (path - reach)[inside].min(axis=0)
-        self._highs = (path + reach)[inside].max(axis=0)
-        place = int(np.argmax(profile))
+        lows, highs = path[:, 1:] - reach, path[:, 1:] + reach
+        self._lows = np.maximum(lows[inside].min(axis=0), box.low[1:])
+        self._highs = np.minimum(highs[inside].max(axis=0), box.high[1:])
         self.low, self.open_below = _edge(grid[: place + 1][::-1], drop[: place + 1][::-1])
         self.high, self.open_above = _edge(grid[place:], drop[place:])
 
@@ -280,55 +298,77 @@ def _edge(betas: FloatArray, drop: FloatArray) -> tuple[float, bool]:
     return float(betas[k - 1] + share * (betas[k] - betas[k - 1])), False
 
 
-def _maximise(
-    pool: _Pool, box: _Box, start: FloatArray, level: float, stations: Sequence[Station]
-) -> _Maximum:
+def _maximise(pool: _Pool, box: _Box, level: float, stations: Sequence[Station]) -> _Maximum:
+    """Profile the likelihood along β, polish its best point, and put that point into the profile.
+
+    So the estimate is where the profile is largest, and lies inside every interval.
+    """
     places = np.array([each.parameters for each in stations])
     order = np.argsort(places[:, 0])
-    free = np.ones(len(start), dtype=bool)
-    peak = _climb(pool, box, start, free)
-    grid = np.linspace(places[:, 0].min(), places[:, 0].max(), _POINTS)
-    grid = np.union1d(grid, peak[:1])
+    free = np.ones(places.shape[1], dtype=bool)
     free[0] = False
-    profile = np.empty(len(grid))
-    path = np.empty((len(grid), len(start) - 1))
-    errors = np.empty_like(path)
-    for k, beta in enumerate(grid):
-        ridge = [np.interp(beta, places[order, 0], places[order, c]) for c in range(len(start))]
-        theta = np.array(ridge)
-        theta[0] = beta
-        theta = _climb(pool, box, theta, free)
-        profile[k], _, curvature = pool.at(theta)
-        path[k] = theta[1:]
-        variances = np.diag(np.linalg.pinv(curvature[1:, 1:]))
-        errors[k] = np.sqrt(np.maximum(variances, 0.0))
-    return _Maximum(peak, path, errors, grid, profile, level)
+    grid = np.linspace(places[:, 0].min(), places[:, 0].max(), _POINTS)
+    points: list[FloatArray] = []
+    for beta in grid:
+        ridge = [np.interp(beta, places[order, 0], places[order, c]) for c in range(len(free))]
+        starts = [box.clip(np.array([beta, *ridge[1:]]))]
+        if points:
+            starts.append(np.array([beta, *points[-1][1:]]))
+        points.append(_climb(pool, box, max(starts, key=lambda each: pool.at(each)[0]), free))
+    profile = np.array([pool.at(theta)[0] for theta in points])
+    inside = _Box(float(grid[-1]), len(free) - 1, float(grid[0]))  # no draws speak for other β
+    peak = _climb(pool, inside, points[int(np.argmax(profile))], np.ones_like(free))
+    keep = grid != peak[0]
+    place = int(np.searchsorted(grid[keep], peak[0]))
+    path = np.insert(np.array(points)[keep], place, peak, axis=0)
+    profile = np.insert(profile[keep], place, pool.at(peak)[0])
+    errors = np.array([pool.errors(theta) for theta in path])
+    return _Maximum(peak, path, errors, profile, place, box, level)
 
 
 def _climb(pool: _Pool, box: _Box, theta: FloatArray, free: NDArray[np.bool_]) -> FloatArray:
-    """Newton with halved steps; parameters that are not free stay."""
+    """Newton with halved steps, or steps uphill; parameters that are not free stay. Never raises.
+
+    Parameters are in units in which the draws have deviation 1. The likelihood need not be concave
+    and may be flat: eigenvalues have a floor.
+    """
     value, slope, curvature = pool.at(theta)
-    for _ in range(40):
-        move = np.zeros_like(theta)
-        part = curvature[np.ix_(free, free)]
-        least = np.linalg.eigvalsh(part).min()
-        scale = float(np.trace(part)) / len(part)
-        part = part + max(0.0, 1e-6 * abs(scale) - least) * np.eye(len(part))
-        move[free] = np.linalg.solve(part, slope[free])
-        move = box.clip(theta + move) - theta
-        for _ in range(20):
-            trial = pool.at(theta + move)
-            if trial[0] > value:
+    for _ in range(_CLIMB_STEPS):
+        blocked = ((theta <= box.low) & (slope <= 0)) | ((theta >= box.high) & (slope >= 0))
+        open_ = free & ~blocked
+        if not open_.any() or not np.isfinite(slope).all() or not np.isfinite(curvature).all():
+            break
+        unit = pool.units[open_]
+        uphill = slope[open_] / unit
+        bends, axes = np.linalg.eigh(curvature[np.ix_(open_, open_)] / np.outer(unit, unit))
+        floor = max(1e-6 * float(np.abs(bends).max()), _LEAST_BEND)
+        for way in (axes @ ((axes.T @ uphill) / np.maximum(bends, floor)), uphill):
+            move = np.zeros_like(theta)
+            move[open_] = way / unit
+            found = _shorten(pool, theta, box.clip(theta + move) - theta, value)
+            if found is not None:
                 break
-            move = move / 2
         else:
-            return theta
+            break
+        move, trial = found
         gain = trial[0] - value
-        theta = theta + move
+        theta = box.clip(theta + move)
         value, slope, curvature = trial
         if gain < 1e-8:
             break
     return theta
+
+
+def _shorten(
+    pool: _Pool, theta: FloatArray, move: FloatArray, value: float
+) -> tuple[FloatArray, tuple[float, FloatArray, FloatArray]] | None:
+    """Halve a step until it leads up; None where it never does."""
+    for _ in range(20):
+        trial = pool.at(theta + move)
+        if trial[0] > value:
+            return move, trial
+        move = move / 2
+    return None
 
 
 def _messages(

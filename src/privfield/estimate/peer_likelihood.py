@@ -65,7 +65,13 @@ def estimate_peer_effect(
     level: float = 0.95,
     progress: ProgressCallback | None = None,
 ) -> PeerEstimate:
-    """β and its interval from a release of σᵀJσ: post-processing, no data."""
+    """β and its interval from a release of σᵀJσ: post-processing, no data.
+
+    A stamped release leaves nothing in a shared `bank`: where it simulates could show unprotected
+    numbers.
+    """
+    if release.stamp is not None:
+        bank = bank.apart()
     if release.digest != bank.network.digest:
         raise InputError("release comes from another network than the curve.")
     if isinstance(release, StatisticRelease) and release.names != ("H",):

@@ -12,7 +12,7 @@ from privfield.estimate.peer_likelihood import PeerEstimate
 from privfield.measure.network_release import LocalRelease, ObjectiveRelease, StatisticRelease
 from privfield.networks.public import PublicNetwork
 from privfield.privacy.adjacency import Sensitivity
-from privfield.privacy.budgets import ApproxDP, Budget, NonPrivate
+from privfield.privacy.budgets import ZCDP, ApproxDP, Budget, NonPrivate
 from privfield.privacy.noise import choose_noise
 
 if TYPE_CHECKING:
@@ -47,13 +47,13 @@ def odds_text(
         f"multiplied by {odds_factor(beta, coupling):.3g}"
     )
     if interval is not None:
-        ends = [odds_factor(end, coupling) for end in interval]
+        ends = sorted(odds_factor(end, coupling) for end in interval)  # J may be negative
         text += f" ({level:.0%} interval {ends[0]:.3g} to {ends[1]:.3g})"
     return text + f", for a typical edge (J = {coupling:.3g})."
 
 
-def noise_text(release: Release | None, budget: Budget | NonPrivate) -> str:
-    """Which noise was added, and why that one."""
+def noise_text(release: Release | None, budget: Budget | NonPrivate, network: PublicNetwork) -> str:
+    """Which noise was added, and how large the other kind would be."""
     if isinstance(release, ObjectiveRelease):
         return (
             f"Laplace noise of scale {release.scale:.3g} on the pseudo-likelihood equation, ridge "
@@ -71,17 +71,28 @@ def noise_text(release: Release | None, budget: Budget | NonPrivate) -> str:
     law = release.laws[0]
     text = f"{law.name} noise on H, standard deviation {release.deviations[0]:.3g}."
     if isinstance(budget, ApproxDP) and budget.delta > 0 and law.name == "discrete-laplace":
-        rival = choose_noise(budget, Sensitivity(1, 1), "gaussian")[0].deviation
-        ours = choose_noise(budget, Sensitivity(1, 1), "laplace")[0].deviation
-        text += (
-            f" For one number pure noise is the better one: Gaussian noise in this budget would be "
-            f"{rival / ours:.1f} times as large, so δ is not spent."
-        )
-    elif law.name == "discrete-laplace":
-        text += " Pure noise: one number needs no δ."
-    else:
-        text += " In a budget of ρ, Gaussian noise is 1.4 times smaller than pure noise."
-    return text
+        text += " It is pure: δ is not spent."
+    return text + _rival_text(release, budget, network)
+
+
+def _rival_text(
+    release: StatisticRelease, budget: Budget | NonPrivate, network: PublicNetwork
+) -> str:
+    """What the other kind of noise would have been, where H alone was released and it is larger."""
+    if len(release.laws) > 1 or not isinstance(budget, ApproxDP | ZCDP):
+        return ""
+    if isinstance(budget, ApproxDP) and budget.delta == 0:
+        return ""
+    pure = release.laws[0].name == "discrete-laplace"
+    reach = network.largest_row_sum
+    rival = choose_noise(
+        budget, Sensitivity(reach, reach * reach), "gaussian" if pure else "laplace"
+    )[0]
+    ratio = rival.deviation / release.laws[0].deviation
+    if ratio < 1.05:
+        return ""
+    kind = "Gaussian" if pure else "Pure"
+    return f" {kind} noise in this budget would be {ratio:.1f} times as large."
 
 
 def prevalence_text(prevalence: float | None, has_field: bool) -> list[str]:
@@ -133,7 +144,7 @@ def summary_text(
         f"network   {network.nodes:,} nodes, {network.edges:,} edges, scaling {network.scaling}"
         + "".join(f"; {note}" for note in network.notes),
         f"method    {method}",
-        f"noise     {noise_text(release, budget)}",
+        f"noise     {noise_text(release, budget, network)}",
         f"cost      {cost}, flip-outcome",
     ]
     if estimate is not None:

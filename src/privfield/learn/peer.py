@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from privfield.progress import ProgressCallback
     from privfield.schema import Schema
 
+    _Found = tuple[float, PeerEstimate | None, Budget | NonPrivate, str | None]
+
 METHODS = ("auto", "sufficient-statistic", "objective-perturbation", "local", "mple")
 
 
@@ -39,8 +41,10 @@ METHODS = ("auto", "sufficient-statistic", "objective-perturbation", "local", "m
 class SimulatedOutcomes:
     """Outcomes drawn from the fitted model, and where the released statistics lie among theirs.
 
-    `tails` holds, for each released statistic, the share of simulated ones (with privacy noise
-    added) that are at least as far from the middle: a small share speaks against the model.
+    `statistics` are the simulated ones, without privacy noise. `tails` holds, for each statistic
+    released with additive noise, the share of simulated ones with such noise added that are at
+    least as far from the middle: a small share speaks against the model. It is empty for the
+    methods "local", "objective-perturbation" and "mple".
     """
 
     outcomes: NDArray[np.int8]
@@ -66,7 +70,8 @@ class PeerEffect(Learner):
     missing  "error", or "negative": nodes without an outcome are read as −1.
     prevalence  a public guess of the share of +1, for advice only.
     calibration  "tight", or "as-printed": the PrIsing paper's constants, for study.
-    cache    a folder in which simulated curves are kept; they depend on the network only.
+    cache    a folder in which simulated curves are kept; they depend on the network and, above
+             5,000 nodes, on released numbers. Fits that are NOT PRIVATE neither read nor write it.
 
     After `fit`: `beta_`, `interval_` (None where the method has none), `estimate_`, `release_`,
     `network_`, `model_`, `method_`, `stamp_`, `cost_`, `adjacency_`.
@@ -138,24 +143,34 @@ class PeerEffect(Learner):
         """Release what is needed and estimate β; each call spends the budget once more."""
         from privfield.networks.read import read_network
 
+        self._forget()
         budget = check_budget(self.budget)
         self._check()
         network = read_network(graph, self.scaling, self.weight)
         method = self._choose(network, budget)
+        if self.calibration == "as-printed":
+            found = self._fit_as_printed(network, outcomes, budget)
+        elif method == "mple":
+            found = self._fit_pseudolikelihood(network, outcomes)
+        elif method == "objective-perturbation":
+            found = self._fit_objective(network, outcomes, budget)
+        else:
+            found = self._fit_statistic(network, outcomes, budget, method)
+        self.beta_, self.estimate_, self.cost_, self.stamp_ = found
+        self.release_ = vars(self).get("release_")
         self.network_, self.method_ = network, method
         self.adjacency_ = Adjacency.FLIP_OUTCOME
-        self.release_, self.estimate_, self.stamp_ = None, None, None
-        if self.calibration == "as-printed":
-            self._fit_as_printed(network, outcomes, budget)
-        elif method == "mple":
-            self._fit_pseudolikelihood(network, outcomes)
-        elif method == "objective-perturbation":
-            self._fit_objective(network, outcomes, budget)
-        else:
-            self._fit_statistic(network, outcomes, budget, method)
         self.interval_ = None if self.estimate_ is None else self.estimate_.interval
         self.model_ = self._model()
         return self
+
+    def _forget(self) -> None:
+        """Drop the results of an earlier fit, so that one that stops half-way shows none of them.
+
+        Only `release_` is set as soon as it is paid for.
+        """
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)
 
     def _check(self) -> None:
         if self.method not in METHODS:
@@ -213,16 +228,18 @@ class PeerEffect(Learner):
 
     def _fit_statistic(
         self, network: PublicNetwork, outcomes: Any, budget: Budget | NonPrivate, method: str
-    ) -> None:
-        from privfield.estimate.peer_bank import _check_folder, open_bank
+    ) -> _Found:
+        from privfield.estimate.peer_bank import open_bank
         from privfield.estimate.peer_field import estimate_with_covariates
         from privfield.estimate.peer_likelihood import estimate_peer_effect
         from privfield.measure.network_local import measure_network_local
         from privfield.measure.network_release import StatisticRelease
         from privfield.measure.network_statistics import measure_network, read_covariates
 
-        _check_folder(self.cache)
         extras = read_covariates(self.field, self.covariates, network)
+        stamped = isinstance(budget, NonPrivate) or self.insecure_seed is not None
+        # before anything is paid for: a cache may be damaged
+        bank = open_bank(network, pull=method == "local", folder=self.cache, kept=not stamped)
         charge: dict[str, Any] = {"ledger": self.ledger, "job": self.job}
         release: StatisticRelease | LocalRelease
         if method == "local":
@@ -242,18 +259,17 @@ class PeerEffect(Learner):
             "level": float(self.level),
             "progress": self.progress,
         }
-        self.release_, self.cost_, self.stamp_ = release, release.cost, release.stamp
+        self.release_ = release
         if extras:
             assert isinstance(release, StatisticRelease)
-            self.estimate_ = estimate_with_covariates(release, network, extras, **options)
+            estimate = estimate_with_covariates(release, network, extras, **options)
         else:
-            bank = open_bank(network, pull=method == "local", folder=self.cache)
-            self.estimate_ = estimate_peer_effect(release, bank, **options)
-        self.beta_ = self.estimate_.beta
+            estimate = estimate_peer_effect(release, bank, **options)
+        return estimate.beta, estimate, release.cost, release.stamp
 
     def _fit_objective(
         self, network: PublicNetwork, outcomes: Any, budget: Budget | NonPrivate
-    ) -> None:
+    ) -> _Found:
         from privfield.measure.network_objective import measure_network_objective
 
         if isinstance(budget, NonPrivate):
@@ -268,26 +284,26 @@ class PeerEffect(Learner):
             job=self.job,
             **self._reading(),
         )
-        self.release_, self.cost_, self.stamp_ = release, release.cost, release.stamp
-        self.beta_ = release.beta
+        self.release_ = release
+        return release.beta, None, release.cost, release.stamp
 
-    def _fit_pseudolikelihood(self, network: PublicNetwork, outcomes: Any) -> None:
+    def _fit_pseudolikelihood(self, network: PublicNetwork, outcomes: Any) -> _Found:
         from privfield.estimate.peer_pseudolikelihood import maximum_pseudolikelihood
         from privfield.networks.outcomes import check_missing, open_outcomes
         from privfield.privacy.budgets import NON_PRIVATE
 
         read = open_outcomes(outcomes, network.names, check_missing(self.missing), self.schema)
-        self.beta_ = maximum_pseudolikelihood(network.couplings, read(), float(self.bound))
-        self.cost_, self.stamp_ = NON_PRIVATE, "NOT PRIVATE: no noise was added (NON_PRIVATE)"
+        beta = maximum_pseudolikelihood(network.couplings, read(), float(self.bound))
+        return beta, None, NON_PRIVATE, "NOT PRIVATE: no noise was added (NON_PRIVATE)"
 
     def _fit_as_printed(
         self, network: PublicNetwork, outcomes: Any, budget: Budget | NonPrivate
-    ) -> None:
+    ) -> _Found:
         from privfield.measure.network_as_printed import STAMP, measure_as_printed
         from privfield.privacy.budgets import NON_PRIVATE
 
-        self.beta_ = measure_as_printed(network, outcomes, budget, **self._reading())
-        self.cost_, self.stamp_ = NON_PRIVATE, STAMP
+        beta = measure_as_printed(network, outcomes, budget, **self._reading())
+        return beta, None, NON_PRIVATE, STAMP
 
     def _model(self) -> NetworkIsing | None:
         """The fitted model; None where covariates give each node its own field."""

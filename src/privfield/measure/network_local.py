@@ -17,7 +17,7 @@ from privfield.errors import InputError
 from privfield.measure.marginals import _stamp
 from privfield.measure.network_release import LocalRelease
 from privfield.measure.network_statistics import whole_discordance
-from privfield.networks.outcomes import check_missing, open_outcomes
+from privfield.networks.outcomes import check_missing, open_outcomes, positive_level
 from privfield.networks.public import PublicNetwork
 from privfield.privacy.adjacency import Adjacency, Sensitivity
 from privfield.privacy.budgets import ZCDP, Budget, NonPrivate, PureDP, check_budget
@@ -27,6 +27,8 @@ from privfield.privacy.noise import check_seed, choose_noise
 from privfield.privacy.release import release
 from privfield.privacy.rounding import sqrt_below
 from privfield.privacy.selection import _bernoulli_exp
+
+LEAST, MOST = Fraction(1, 10_000), Fraction(10)  # ε at which drawing is quick
 
 
 def measure_network_local(
@@ -40,12 +42,21 @@ def measure_network_local(
     job: str | None = None,
     insecure_seed: int | None = None,
 ) -> LocalRelease:
-    """Release σᵀJσ with the inverse-sensitivity mechanism: `budget`-private if an outcome flips."""
+    """Release σᵀJσ with the inverse-sensitivity mechanism: `budget`-private if an outcome flips.
+
+    ε must lie in [0.0001, 10]: elsewhere exact drawing may take very long.
+    """
     spend = check_budget(budget)
     check_missing(missing)
+    positive = positive_level(schema)
     if insecure_seed is not None:
         check_seed(insecure_seed)
     epsilon, cost = local_cost(spend)
+    if not is_quick(epsilon):
+        raise InputError(
+            f"budget: inverse sensitivity needs ε from {float(LEAST):g} to {float(MOST):g}; got "
+            f'{float(epsilon):g}. method="sufficient-statistic" takes any budget.'
+        )
     ceiling, slope = network.largest_row_sum, 2 * int(np.abs(network.integers.data).max())
     stamp = _stamp(spend, insecure_seed)
 
@@ -76,6 +87,7 @@ def measure_network_local(
         "network": network.digest,
         "epsilon": str(epsilon),
         "missing": missing,
+        "positive": positive,
         "insecure": insecure_seed is not None,
     }
     released = release(
@@ -104,6 +116,11 @@ def local_cost(budget: Budget | NonPrivate) -> tuple[Fraction, Budget]:
     cost = choose_noise(budget, Sensitivity(1, 1), "laplace")[1]
     assert isinstance(cost, PureDP)
     return cost.exact_epsilon, cost
+
+
+def is_quick(epsilon: Fraction) -> bool:
+    """Whether drawing is quick: it takes about 2/ε coins, and e^ε attempts or more."""
+    return LEAST <= epsilon <= MOST
 
 
 def largest_pull(network: PublicNetwork, signs: NDArray[np.int8]) -> int:

@@ -22,7 +22,7 @@ from privfield.errors import InputError
 from privfield.measure.marginals import _stamp
 from privfield.measure.network_release import ObjectiveRelease
 from privfield.measure.network_statistics import LARGEST_SCALE
-from privfield.networks.outcomes import check_missing, open_outcomes
+from privfield.networks.outcomes import check_missing, open_outcomes, positive_level
 from privfield.networks.public import PublicNetwork
 from privfield.privacy.adjacency import Adjacency, Sensitivity
 from privfield.privacy.budgets import Budget, NonPrivate, PureDP, check_budget
@@ -158,6 +158,7 @@ def measure_network_objective(
     """
     spend = check_budget(budget)
     check_missing(missing)
+    positive = positive_level(schema)
     if isinstance(spend, NonPrivate):
         raise InputError(
             'budget: objective perturbation needs a privacy budget; method="mple" is the '
@@ -199,6 +200,7 @@ def measure_network_objective(
         "network": network.digest,
         "plan": [str(plan.epsilon_noise), str(plan.ridge), str(plan.bound), plan.law.scale],
         "missing": missing,
+        "positive": positive,
         "insecure": insecure_seed is not None,
     }
     released = release(

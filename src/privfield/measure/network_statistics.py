@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from privfield.errors import InputError
 from privfield.measure.marginals import _stamp
 from privfield.measure.network_release import StatisticRelease
-from privfield.networks.outcomes import check_missing, open_outcomes
+from privfield.networks.outcomes import check_missing, open_outcomes, positive_level
 from privfield.networks.public import PublicNetwork
 from privfield.privacy.adjacency import Adjacency, Sensitivity
 from privfield.privacy.budgets import ZCDP, Budget, NonPrivate, PureDP, check_budget
@@ -110,6 +110,7 @@ def measure_network(
     """
     spend = check_budget(budget)
     check_missing(missing)
+    positive = positive_level(schema)
     if insecure_seed is not None:
         check_seed(insecure_seed)
     sensitivities = [network.largest_row_sum]
@@ -143,6 +144,7 @@ def measure_network(
         "what": "network statistics",
         "network": network.digest,
         "missing": missing,
+        "positive": positive,
         "covariates": [[each.name, each.unit, each.integers.tolist()] for each in covariates],
         "noise": [[law.name, law.scale] for law in laws],
         "insecure": insecure_seed is not None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import os
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from decimal import Decimal
@@ -15,6 +16,7 @@ from privfield.errors import InputError
 from privfield.schema import Schema
 
 Signs = NDArray[np.int8]
+YES = ("true", "yes", "y", "t")  # text that is +1, in any case, besides numbers above 0
 MISSING = ("error", "negative")
 
 
@@ -33,25 +35,29 @@ def open_outcomes(
 ) -> Callable[[], Signs]:
     """Check everything public about the outcomes; the function returned reads them.
 
-    `outcomes` maps node names to values, or is a one-dimensional array in node order, or the path
-    of a CSV file with lines "node,outcome". By one public rule a value that is a number above 0 is
-    +1 and anything else (missing, NaN, text) is −1; with a `schema` of one variable with two
-    levels, the second level is +1.
+    `outcomes` maps node names to values, or is a pandas Series with the names as index, or a
+    one-dimensional array in node order, or the path of a CSV file with lines "node,outcome". By one
+    public rule a number above 0, also as text, and the words true, yes, y and t in any case are +1;
+    anything else (missing, NaN, other text) is −1. With a `schema` of one variable with two levels,
+    the second level is +1 instead.
 
     Names are public: with missing="error" a node without an entry, or an entry for an unknown
     node, is an `InputError`. With missing="negative" nodes without an entry are −1 and unknown
     ones are ignored, silently, so that the list of names stays private too.
     """
-    positive = _positive_level(schema)
+    positive = positive_level(schema)
     if isinstance(outcomes, str | os.PathLike):
         outcomes = _read_file(outcomes, names)
+    elif type(outcomes).__module__.split(".")[0] == "pandas" and hasattr(outcomes, "index"):
+        outcomes = _read_series(outcomes, len(names))
     if isinstance(outcomes, Mapping):
         return _from_mapping(outcomes, names, missing, positive)
     array = _as_array(outcomes, len(names))
     return lambda: _signs(array, positive)
 
 
-def _positive_level(schema: Schema | None) -> str | None:
+def positive_level(schema: Schema | None) -> str | None:
+    """The level that is read as +1; None where the ordinary rule holds."""
     if schema is None:
         return None
     if not isinstance(schema, Schema):
@@ -59,6 +65,21 @@ def _positive_level(schema: Schema | None) -> str | None:
     if len(schema.names) != 1 or schema.shape != (2,):
         raise InputError("schema: outcomes need one variable with two levels.")
     return schema[schema.names[0]].levels[1]
+
+
+def _read_series(series: Any, nodes: int) -> dict[Hashable, Any]:
+    """A pandas Series by its index."""
+    if np.ndim(series) != 1:
+        raise _wrong_shape(nodes, np.shape(series))
+    labels = series.index.tolist()
+    found = dict(zip(labels, series.to_numpy(dtype=object), strict=True))
+    if len(found) != len(labels):
+        raise InputError("outcomes: the index of the Series names some nodes more than once.")
+    return found
+
+
+def _wrong_shape(nodes: int, shape: tuple[int, ...]) -> InputError:
+    return InputError(f"outcomes must hold one value for each of {nodes} nodes; got shape {shape}.")
 
 
 def _read_file(path: str | os.PathLike[str], names: Sequence[Hashable]) -> dict[Hashable, str]:
@@ -74,10 +95,24 @@ def _read_file(path: str | os.PathLike[str], names: Sequence[Hashable]) -> dict[
     found: dict[Hashable, str] = {}
     for number, line in enumerate(text.split("\n")):
         name, value = _split_line(line.rstrip("\r"))
-        if not name or (number == 0 and name not in known):
-            continue  # a blank line, or a header
+        if not name:
+            continue
+        if number == 0 and name not in known:
+            _check_header(line)
+            continue
         found[known.get(name, name)] = value
     return found
+
+
+def _check_header(line: str) -> None:
+    """A first line that names no node is a header, and must have two cells."""
+    mark = next((mark for mark in "\t;," if mark in line), " ")
+    cells = next(csv.reader([line.strip()], delimiter=mark, skipinitialspace=True))
+    if len(cells) != 2:
+        raise InputError(
+            "outcomes: the first line of the file names no node, and is no header of two cells "
+            f'such as "node,outcome"; it has {len(cells)}.'
+        )
 
 
 def _split_line(line: str) -> tuple[str, str]:
@@ -123,19 +158,22 @@ def _from_mapping(
 def _as_array(outcomes: Any, nodes: int) -> NDArray[Any]:
     if isinstance(outcomes, np.ndarray):
         array = outcomes
+    elif getattr(outcomes, "ndim", 1) != 1:
+        raise _wrong_shape(nodes, np.shape(outcomes))
     elif hasattr(outcomes, "__array__") or isinstance(outcomes, Sequence):
         array = np.empty(len(outcomes), dtype=object)
         for i, value in enumerate(outcomes):
             array[i] = value
+        rows = [len(value) for value in array if isinstance(value, list | tuple | np.ndarray)]
+        if rows and len(rows) == len(array):  # a table, not odd values here and there
+            raise _wrong_shape(nodes, (len(array), max(rows)))
     else:
         raise InputError(
             "outcomes must be a mapping from nodes, an array in node order, or the path of a CSV "
             f"file; got {type(outcomes).__name__}."
         )
     if array.ndim != 1 or len(array) != nodes:
-        raise InputError(
-            f"outcomes must hold one value for each of {nodes} nodes; got shape {array.shape}."
-        )
+        raise _wrong_shape(nodes, array.shape)
     if array.dtype.kind not in "biufOUS":
         raise InputError(f"outcomes must be numbers; got dtype {array.dtype}.")
     return array
@@ -152,7 +190,8 @@ def _is_above_zero(value: Any) -> bool:
     """Never raises: an odd value is −1."""
     try:
         if isinstance(value, str | bytes):
-            return float(value) > 0
+            text = value if isinstance(value, str) else value.decode()
+            return text.strip().lower() in YES or float(text) > 0
         number: Any = value
         if isinstance(value, bool | int | float | np.generic | Decimal | Fraction):
             return bool(number > 0)
