@@ -125,7 +125,7 @@ def rows_needed(runs: int, goal: float = 0.2, rho: float = 0.05) -> dict[str, li
 
 
 def crossing(name: str, p: int, rho: float, goal: float, runs: int) -> float:
-    n = before = 250 * p if name == "frank-wolfe" else 50 * p
+    n = before = 40.0 * p
     last = math.inf
     while n < 10**6:
         mean = float(np.mean(errors([name], p, int(n), rho, runs)[name]))
@@ -151,19 +151,27 @@ def draw(panels: list[Any], needed: dict[str, list[float]], path: Path) -> None:
     for axis, (what, values, curves) in zip(axes, panels, strict=False):
         for name in SHOWN:
             axis.plot(values, curves[name], "o-", ms=4, color=colours[name], label=name)
-        axis.set(xscale="log", yscale="log", xlabel=labels[what], ylim=(0.006, 1.5))
-        axis.set_yticks([0.01, 0.03, 0.1, 0.3, 1], ["0.01", "0.03", "0.1", "0.3", "1"])
+        axis.set(xscale="log", yscale="log", xlabel=labels[what], ylim=(0.008, 0.6))
+        axis.set_yticks([0.01, 0.03, 0.1, 0.3], ["0.01", "0.03", "0.1", "0.3"])
         axis.yaxis.set_minor_formatter(NullFormatter())
     axes[0].set_ylabel("max |Ŵ − W|")
     axes[0].legend(frameon=False, fontsize=8, loc="lower left")
     last, sizes = axes[3], np.array(needed["p"])
     for name in ("moments", "frank-wolfe"):
         last.plot(sizes, needed[name], "o-", ms=4, color=colours[name])
-    for power, name, text in ((0.5, "frank-wolfe", "√p"), (1.0, "moments", "p")):
-        guide = needed[name][0] * (sizes / sizes[0]) ** power
+    logs = np.log(2 * sizes) / np.log(2 * sizes[0])
+    for name, text, shape in (
+        ("frank-wolfe", "√p", np.sqrt(sizes / sizes[0])),
+        ("frank-wolfe", "√p log p", np.sqrt(sizes / sizes[0]) * logs),
+        ("moments", "p", sizes / sizes[0]),
+    ):
+        guide = needed[name][0] * shape
         last.plot(sizes, guide, ":", color=colours[name], lw=1)
-        last.annotate(text, (sizes[-1], guide[-1]), xytext=(3, 0), textcoords="offset points")
+        below = -11 if text == "p" else 0
+        last.annotate(text, (sizes[-1], guide[-1]), xytext=(3, below), textcoords="offset points")
     last.set(xscale="log", yscale="log", xlabel="variables p", ylabel="rows n for an error of 0.2")
+    last.set_yticks([300, 1000, 3000, 10_000], ["300", "1,000", "3,000", "10,000"])
+    last.yaxis.set_minor_formatter(NullFormatter())
     for axis in (axes[2], last):
         axis.set_xticks([5, 10, 20, 40] + [80] * (axis is axes[2]))
         axis.xaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:g}"))

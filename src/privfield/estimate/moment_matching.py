@@ -145,7 +145,7 @@ def _own_variance(values: Table, scatter: float) -> Table:
     size = max(values.size, 1)
     squares = values**2
     common = float(squares.sum()) / size - scatter * (1 + 3 * math.sqrt(2 / size))
-    alone = squares - (1 + 2 * math.log(size)) * scatter
+    alone = np.minimum(squares, 1.0) - (1 + 2 * math.log(size)) * scatter  # no moment is beyond 1
     return np.asarray(np.clip(np.maximum(alone, common), _LEAST_PRIOR, _MOST_PRIOR))
 
 
