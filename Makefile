@@ -43,7 +43,7 @@ format: $(VENV)/.dev
 	$(BIN)/ruff format .
 
 bench: $(VENV)/.dev
-	for name in counting selection privacy inference inference_loopy sampling marginals peer; do \
+	for name in counting selection privacy inference inference_loopy sampling marginals peer frank_wolfe ising; do \
 		echo "## $$name"; $(BIN)/python benchmarks/$$name.py || exit 1; done
 
 clean:

@@ -99,7 +99,7 @@ ODD = {
 @pytest.mark.parametrize("name", ODD)
 def test_values_never_raise(name, adjacency):
     learner = SparseLogistic(
-        pf.PureDP(1), radius=1.0, bound=1e-3, steps=4, adjacency=adjacency
+        pf.ZCDP(0.5), radius=1.0, bound=1e-3, steps=4, adjacency=adjacency
     ).fit(*ODD[name])
     assert np.isfinite(learner.coef_).all() and learner.cost_ == pf.ZCDP(0.5)
 

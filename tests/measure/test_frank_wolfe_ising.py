@@ -89,11 +89,17 @@ def test_a_person_with_more_rows_needs_more_noise(monkeypatch):
     assert float(seen[1] / seen[0]) == pytest.approx(3)
 
 
-@pytest.mark.parametrize("budget", [pf.PureDP(1), pf.ApproxDP(1, 1e-6), pf.ZCDP(0.5)])
+@pytest.mark.parametrize("budget", [pf.ApproxDP(1, 1e-6), pf.ZCDP(0.5)])
 def test_budgets_are_converted_and_shown(budget):
     found = frank_wolfe_ising(SIGNS, None, budget, 1.0, steps=2)
     assert found.cost == pf.ZCDP(budget.exact_rho) and "ZCDP" in repr(found)
     assert found.stamp is None
+
+
+@pytest.mark.parametrize("budget", [pf.PureDP(1), pf.ApproxDP(1, 0)])
+def test_a_pure_budget_is_refused_since_it_would_not_be_kept(budget):
+    with pytest.raises(pf.InputError, match=r"promises no pure ε.*ZCDP\(0\.5\)"):
+        frank_wolfe_ising(SIGNS, None, budget, 1.0, steps=2)
 
 
 def test_stamps():

@@ -20,7 +20,7 @@ from privfield.measure.frank_wolfe_trajectory import Trajectory
 from privfield.measure.measurements import Measurements
 from privfield.models.mrf import MarkovRandomField
 from privfield.privacy.adjacency import Adjacency
-from privfield.privacy.budgets import Budget, NonPrivate, check_budget
+from privfield.privacy.budgets import Budget, NonPrivate, PureDP, check_budget
 from privfield.privacy.ledger import Ledger
 from privfield.progress import ProgressCallback
 from privfield.schema import Schema
@@ -134,7 +134,7 @@ class PairwiseLearner(Learner):
             return "frank-wolfe"
         rows = self._public_rows(data, schema)
         budget = check_budget(self.budget)
-        if rows is None or isinstance(budget, NonPrivate):
+        if rows is None or isinstance(budget, NonPrivate | PureDP):  # tables can be ε-DP
             return "tables"
         needed = (max(schema.shape) / 2) ** 2 * len(schema) ** 1.25
         return "tables" if rows * math.sqrt(budget.rho) >= needed else "frank-wolfe"

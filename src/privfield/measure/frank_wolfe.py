@@ -25,7 +25,15 @@ from privfield.measure.frank_wolfe_steps import (
 from privfield.measure.frank_wolfe_trajectory import NOT_PROVED, Trajectory, add_vertex
 from privfield.measure.marginals import _stamp, _tell
 from privfield.privacy.adjacency import Adjacency
-from privfield.privacy.budgets import NON_PRIVATE, ZCDP, Budget, NonPrivate, check_budget
+from privfield.privacy.budgets import (
+    NON_PRIVATE,
+    ZCDP,
+    ApproxDP,
+    Budget,
+    NonPrivate,
+    PureDP,
+    check_budget,
+)
 from privfield.privacy.entropy import Entropy
 from privfield.privacy.ledger import Ledger
 from privfield.privacy.noise import check_seed
@@ -90,6 +98,12 @@ def check_settings(
 ) -> Settings:
     """All that can be wrong before a record is read."""
     spend = check_budget(budget)
+    if isinstance(spend, PureDP) or (isinstance(spend, ApproxDP) and spend.exact_delta == 0):
+        raise InputError(
+            "budget: Frank–Wolfe is calibrated in ρ, which promises no pure ε; use pf.ZCDP or "
+            f"pf.ApproxDP with δ > 0. ε = {float(spend.exact_epsilon):g} would cost as much as "
+            f"pf.ZCDP({float(spend.exact_epsilon**2 / 2):g})."
+        )
     neighbours = Adjacency.parse(adjacency)
     if neighbours is Adjacency.FLIP_OUTCOME:
         raise InputError(
