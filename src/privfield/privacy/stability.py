@@ -18,6 +18,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from privfield.errors import InputError
+from privfield.privacy.budgets import ApproxDP, NonPrivate, check_budget
 from privfield.privacy.entropy import Entropy
 
 _BITS = 96  # probabilities are whole multiples of 2^-96, rounded down
@@ -79,6 +80,20 @@ def majority_stability(votes: int, blocks: int) -> int:
     if 2 * votes > blocks:
         return -((blocks - 2 * votes) // 2) - 1  # ⌈votes − blocks/2⌉ − 1
     return (blocks - 2 * votes) // 2  # ⌊blocks/2 − votes⌋
+
+
+def check_stable_budget(budget: object) -> ApproxDP | NonPrivate:
+    """An (ε, δ) that a stable release can keep, or an `InputError` that offers another way."""
+    spend = check_budget(budget)
+    if isinstance(spend, NonPrivate):
+        return spend
+    if not isinstance(spend, ApproxDP) or spend.exact_delta == 0:
+        raise InputError(
+            f"budget: a stable release needs pf.ApproxDP with δ > 0; got {spend}. Without a δ, "
+            "select edges privately: pf.MarginalLearner(budget, cliques='learn')."
+        )
+    release_probabilities(spend.exact_epsilon, spend.exact_delta)  # refuses what is out of range
+    return spend
 
 
 def _exp_below(epsilon: Fraction) -> Fraction:
