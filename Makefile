@@ -6,11 +6,12 @@ BIN := $(VENV)/bin
 JOBS ?= 2
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo test lint format bench clean
+.PHONY: help demo test lint docs format bench clean
 
 help:
 	@echo "make demo     make a small data set, measure it privately, print what was released"
 	@echo "make test     lint, type-check and test"
+	@echo "make docs     build the documentation site in docs/_build"
 	@echo "make format   let ruff rewrite the code"
 	@echo "make bench    print the benchmark tables of docs/benchmarks.md (an hour; large files)"
 	@echo "make clean    remove .venv and caches"
@@ -24,14 +25,17 @@ $(VENV)/.user: $(BIN)/python pyproject.toml constraints.txt
 	@touch $@
 
 $(VENV)/.dev: $(BIN)/python pyproject.toml constraints.txt
-	$(INSTALL) --editable '.[dev]'
+	$(INSTALL) --editable '.[dev,docs]'
 	@touch $@ $(VENV)/.user
 
 demo: $(VENV)/.user
 	$(BIN)/python examples/first_measurement.py
 
-test: lint
+test: lint docs
 	$(BIN)/python -m pytest --numprocesses $(JOBS)
+
+docs: $(VENV)/.dev
+	$(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

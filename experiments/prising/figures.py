@@ -378,6 +378,7 @@ def rates(given):
         axis.set_ylabel("cost of privacy E(β̂priv − β̂)²")
     figure.suptitle(f"ε = 5; {note(given)}", fontsize="medium")
     (Path(given.out) / "rates.md").write_text(
+        "# How fast peer-effect estimates improve with the network\n\n"
         f"Slopes in log n, n = {sizes}, ε = 5, {note(given)}.\n\n" + "\n".join(out) + "\n"
     )
     print("\n".join(out))

@@ -59,19 +59,19 @@ class PeerEffect(Learner):
     The network is public; one ±1 outcome per node is protected (adjacency "flip-outcome"). `fit`
     releases σᵀJσ with noise and gives β with an interval that covers sampling and privacy noise.
 
-    method   "sufficient-statistic" (what "auto" takes), "local" (the same number with noise that
-             adapts to the data; "auto" takes it when it is less noisy at a declared `guess` of β),
-             "objective-perturbation" (β from the pseudo-likelihood), or "mple" (not private).
-    scaling  "laplacian", "mean-degree", "regular" or "none" (the weights are J).
-    field    True estimates a tilt toward +1 as well; `covariates` maps names to public numbers, one
-             per node. Both are further statistics that share the budget.
-    bound    β is sought in [0, bound]. `level` is that of intervals.
-    weight   the edge attribute to use as weight; without it every edge weighs 1.
-    missing  "error", or "negative": nodes without an outcome are read as −1.
-    prevalence  a public guess of the share of +1, for advice only.
-    calibration  "tight", or "as-printed": the PrIsing paper's constants, for study.
-    cache    a folder in which simulated curves are kept; they depend on the network and, above
-             5,000 nodes, on released numbers. Fits that are NOT PRIVATE neither read nor write it.
+    * `method`: "sufficient-statistic" (what "auto" takes), "local" (the same number with noise that
+      adapts to the data; "auto" takes it when it is less noisy at a declared `guess` of β),
+      "objective-perturbation" (β from the pseudo-likelihood), or "mple" (not private);
+    * `scaling`: "laplacian", "mean-degree", "regular" or "none" (the weights are J);
+    * `field`: True estimates a tilt toward +1 as well; `covariates` maps names to public numbers,
+      one per node. Both are further statistics that share the budget;
+    * `bound`: β is sought in [0, bound]. `level` is that of intervals;
+    * `weight`: the edge attribute to use as weight; without it every edge weighs 1;
+    * `missing`: "error", or "negative": nodes without an outcome are read as −1;
+    * `prevalence`: a public guess of the share of +1, for advice only;
+    * `calibration`: "tight", or "as-printed": the PrIsing paper's constants, for study;
+    * `cache`: a folder in which simulated curves are kept; they depend on the network and, above
+      5,000 nodes, on released numbers. Fits that are NOT PRIVATE neither read nor write it.
 
     After `fit`: `beta_`, `interval_` (None where the method has none), `estimate_`, `release_`,
     `network_`, `model_`, `method_`, `stamp_`, `cost_`, `adjacency_`.
