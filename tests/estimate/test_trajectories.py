@@ -1,5 +1,7 @@
 """From paths of Frank–Wolfe to models: the right parametrisation, the nearest legal point."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,7 +9,12 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 import privfield as pf
-from privfield.estimate.trajectories import ising_from_trajectory, project_on_width
+from privfield.estimate.trajectories import (
+    ising_from_trajectory,
+    polynomial_from_trajectory,
+    project_on_width,
+)
+from privfield.measure.frank_wolfe_ising import frank_wolfe_ising
 from privfield.measure.frank_wolfe_trajectory import Trajectory
 from privfield.privacy.adjacency import Adjacency
 
@@ -87,3 +94,12 @@ def test_the_wrong_kind_is_refused():
         ising_from_trajectory(found)
     with pytest.raises(pf.InputError, match="Ising"):
         ising_from_trajectory(3)
+
+
+def test_a_trajectory_that_does_not_say_what_it_is_about_is_refused():
+    found = frank_wolfe_ising(np.ones((5, 3)), None, pf.ZCDP(1), 1.0, steps=2)
+    for about, text in (({}, "names"), ({"names": ["a", "b"]}, "size")):
+        with pytest.raises(pf.InputError, match=text):
+            ising_from_trajectory(replace(found, about=about))
+    with pytest.raises(pf.InputError, match="polynomial"):
+        polynomial_from_trajectory(found)

@@ -67,6 +67,8 @@ def test_budgets_of_other_kinds_are_converted_and_shown():
         (8, 10, {"adjacency": "add-remove"}, "moments"),
         (8, 10, {"adjacency": "add-remove", "declared_rows": 8}, "frank-wolfe"),
         (8, 10, {"budget": pf.PureDP(1)}, "moments"),
+        (8, 10, {"budget": pf.ApproxDP(1, 0)}, "moments"),
+        (1000, 4, {"calibration": "as-printed"}, "frank-wolfe"),
         (8, 10, {"budget": pf.NON_PRIVATE}, "moments"),
     ],
 )
@@ -99,6 +101,27 @@ def test_what_was_measured_survives_an_interrupted_estimate(monkeypatch):
     assert isinstance(learner.measurements_, Moments) and learner.cost_ == pf.ZCDP(1)
     with pytest.raises(AttributeError, match="after fit"):
         learner.model_  # noqa: B018
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_fit_that_stops_shows_nothing_of_the_one_before(method):
+    learner = IsingLearner(pf.NON_PRIVATE, method=method, steps=3).fit(ROWS)
+
+    def stop(news):
+        raise KeyboardInterrupt
+
+    learner.set_params(budget=pf.ZCDP(1), progress=stop)
+    with pytest.raises(KeyboardInterrupt):
+        learner.fit(ROWS)
+    left = {name for name in vars(learner) if name.endswith("_")}
+    assert left <= {"method_", "cost_", "adjacency_", "measurements_"}
+    assert learner.cost_ is not pf.NON_PRIVATE
+
+
+def test_frank_wolfe_keeps_a_pure_budget():
+    learner = IsingLearner(pf.PureDP(2), method="frank-wolfe", steps=3).fit(ROWS)
+    assert learner.cost_ == pf.PureDP(2) == learner.measurements_.cost
+    assert learner.model_.stamp is None
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -153,6 +176,9 @@ def test_more_steps_than_useful_are_still_a_fit():
         ({"calibration": "loose"}, "calibration must be"),
         ({"adjacency": "other"}, "adjacency must be"),
         ({"declared_rows": 0}, "declared_rows must be"),
+        ({"declared_rows": 10**400}, "declared_rows must be"),
+        ({"method": "moments", "calibration": "as-printed"}, "as-printed.*frank-wolfe"),
+        ({"budget": pf.NON_PRIVATE, "method": "frank-wolfe", "job": "x"}, "leave the ledger"),
         ({"schema": pf.Schema({"a": 2, "b": 2, "c": 3, "d": 2})}, "two levels"),
         ({"names": ["a", "b"]}, "4 different names"),
         ({"method": "pseudolikelihood", "budget": pf.PureDP(1)}, "no pure"),

@@ -113,6 +113,7 @@ def test_exact_conditionals_give_the_exact_model(geometry):
     assert error(model) == pytest.approx(0, abs=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore:The noisy total")  # of ten rows it may be below 1
 def test_auto_goes_by_public_numbers():
     def chosen(data, **options):
         learner = PairwiseLearner(
@@ -155,3 +156,28 @@ def test_bad_input_names_the_parameter(wrong, text):
     given = {"budget": pf.ZCDP(1), "schema": SCHEMA} | wrong
     with pytest.raises(pf.InputError, match=text):
         PairwiseLearner(**given).fit(DATA[:50])
+
+
+def test_what_was_measured_survives_an_interrupted_estimate(monkeypatch):
+    def interrupted(*args, **options):
+        raise KeyboardInterrupt
+
+    rows = np.random.default_rng(0).integers(0, 2, (50, 2))
+    schema = pf.Schema({"a": 2, "b": 3})
+    learner = pf.PairwiseLearner(pf.ZCDP(1), schema=schema, method="tables").fit(rows)
+    monkeypatch.setattr("privfield.learn.marginal.estimate", interrupted)
+    learner.set_params(budget=pf.ZCDP(0.5))
+    with pytest.raises(KeyboardInterrupt):
+        learner.fit(rows)
+    assert learner.measurements_.cost == learner.cost_ == pf.ZCDP(0.5)
+    assert not hasattr(learner, "model_")
+
+
+def test_a_pure_budget_is_kept_by_both_methods():
+    rows = np.random.default_rng(0).integers(0, 2, (50, 2))
+    schema = pf.Schema({"a": 2, "b": 3})
+    for method in ("tables", "frank-wolfe"):
+        learner = pf.PairwiseLearner(pf.PureDP(1), schema=schema, method=method).fit(rows)
+        assert learner.cost_ == pf.PureDP(1)
+    for budget in (pf.PureDP(1), pf.ApproxDP(1, 0)):
+        assert pf.PairwiseLearner(budget, schema=schema).fit(rows).method_ == "tables"

@@ -136,3 +136,15 @@ def test_prediction_checks_its_columns():
 def test_as_printed_is_available_for_study():
     learner = SparseLogistic(pf.ZCDP(1), steps=5, calibration="as-printed").fit(X, Y)
     assert learner.trajectory_.stamp.startswith("NOT PROVED") and learner.cost_ is pf.NON_PRIVATE
+
+
+def test_a_pure_budget_and_stamps():
+    X, y = np.ones((50, 2)), np.ones(50)
+    learner = pf.SparseLogistic(pf.PureDP(1), steps=3).fit(X, y)
+    assert learner.cost_ == pf.PureDP(1) and learner.stamp_ is None
+    for options in ({"insecure_seed": 1}, {"budget": pf.NON_PRIVATE}):
+        assert learner.set_params(**options).fit(X, y).stamp_.startswith("NOT PRIVATE: ")
+    learner.set_params(radius=-1)
+    with pytest.raises(pf.InputError):
+        learner.fit(X, y)
+    assert not hasattr(learner, "coef_") and not hasattr(learner, "stamp_")

@@ -1,6 +1,7 @@
 """Private Frank–Wolfe: exact sums, true sensitivities, true privacy, however it is computed."""
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 
@@ -278,7 +279,7 @@ def test_contributions_follow_the_iterate_not_the_radius():
 # -- the whole mechanism ---------------------------------------------------------------------------
 
 
-def path_probabilities(task, rows, steps, rho, adjacency, monkeypatch, factor=1.0):
+def path_probabilities(task, rows, steps, share, adjacency, monkeypatch, factor=1.0, pure=False):
     """The probability of every path, from the scores and scales that the code itself uses."""
     candidates = 2 * task.allowed.shape[1]
     outcomes = list(product(range(candidates), repeat=task.regressions))
@@ -294,7 +295,7 @@ def path_probabilities(task, rows, steps, rho, adjacency, monkeypatch, factor=1.
                 return np.array(past[done] if done < len(past) else outcomes[0])
 
             monkeypatch.setattr(selection, "exponential_mechanism_rows", chooser)
-            select = proved(task, rho, adjacency, 1, Entropy.insecure(0))
+            select = proved(task, share, adjacency, 1, Entropy.insecure(0), pure)
             run_steps(task, engine_for(task, rows, steps), select, len(past) + 1)
             scores, scales = calls[len(past)]
             weights = scores / np.array(scales)[:, None]
@@ -369,6 +370,68 @@ def test_two_steps_of_an_ising_model_keep_the_budget(adjacency, monkeypatch):
     else:
         pairs = [(0, k) for k in range(1, 5)] + [(k, 0) for k in range(1, 5)]
     assert 0.4 * rho < worst_ratio(laws, pairs) <= rho < worst_ratio(half, pairs)
+
+
+@pytest.mark.parametrize("adjacency", BOTH)
+def test_two_steps_keep_a_pure_budget_between_all_neighbours(adjacency, monkeypatch):
+    """Basic composition: ε/2 for each step of one regression; half the noise would be caught."""
+    epsilon = 8.0  # large, so that three records bring the loss near its bound
+    task = logistic_task(2, 2.0, 1.0, intercept=True)
+    records = [code_rows(np.array([[x]]), np.array([y]), 1.0) for x in (-1.0, 1.0) for y in (-1, 1)]
+    sizes = (3,) if adjacency is Adjacency.REPLACE_ONE else (2, 3)
+    sets = [s for n in sizes for s in product(range(4), repeat=n) if list(s) == sorted(s)]
+    worst = {}
+    for factor in (1.0, 0.5):
+        laws = {
+            s: np.log(
+                path_probabilities(
+                    *(task, np.concatenate([records[k] for k in s]), 2, Fraction(epsilon) / 2),
+                    *(adjacency, monkeypatch, factor, True),
+                )
+            )
+            for s in sets
+        }
+        worst[factor] = max(
+            np.abs(laws[a] - laws[b]).max()
+            for a in sets
+            for b in sets
+            if neighbouring(a, b, adjacency)
+        )
+    assert 0.7 * epsilon < worst[1.0] <= epsilon < worst[0.5]
+
+
+@pytest.mark.parametrize("adjacency", BOTH)
+def test_two_steps_of_an_ising_model_keep_a_pure_budget(adjacency, monkeypatch):
+    """p = 2: each of four selections gets ε/4, and one record enters all of them."""
+    epsilon = 8.0
+    task = ising_task(2, 2.0)
+    base = np.array([[1, 1], [1, 1]], np.int8)
+    records = [np.array([r], np.int8) for r in product([-1, 1], repeat=2)]
+    sets = [np.concatenate([base, record]) for record in records]
+    pairs = [(a, b) for a in range(4) for b in range(4)]
+    if adjacency is Adjacency.ADD_REMOVE:
+        sets, pairs = [base, *sets], [(0, k) for k in range(1, 5)]
+    worst = {}
+    for factor in (1.0, 0.5):
+        settings = (2, Fraction(epsilon) / 4, adjacency, monkeypatch, factor, True)
+        laws = [np.log(path_probabilities(task, s, *settings)) for s in sets]
+        worst[factor] = max(np.abs(laws[a] - laws[b]).max() for a, b in pairs)
+    assert 0.6 * epsilon < worst[1.0] <= epsilon < worst[0.5]
+
+
+def test_the_run_asks_for_its_share_of_a_pure_budget(monkeypatch):
+    """Scale r/(ε/(pK)), exactly."""
+    seen = []
+
+    def spy(scores, scales, *, entropy):
+        seen.append(scales)
+        return exponential_mechanism_rows(scores, scales, entropy=entropy)
+
+    monkeypatch.setattr(selection, "exponential_mechanism_rows", spy)
+    frank_wolfe_ising(SIGNS, None, pf.PureDP(0.3), 1.0, steps=7)
+    assert seen[0] == [4 * LEVEL * 35 / Fraction(3, 10)] * 5 and len(seen) == 7
+    frank_wolfe_ising(SIGNS, None, pf.ApproxDP(0.3, 0), 1.0, steps=7, adjacency="add-remove")
+    assert seen[7] == [2 * LEVEL * 35 / Fraction(3, 10)] * 5
 
 
 def test_the_run_asks_for_its_share_of_the_budget(monkeypatch):
@@ -456,6 +519,17 @@ def test_default_steps_are_an_eighth_of_the_best_bound():
     assert default_steps(1e12, Fraction(1), r, logs, Adjacency.REPLACE_ONE) == 2000
 
 
+def test_default_steps_of_a_pure_budget_minimise_its_own_bound():
+    """2Γ/K + K·r·ln|S|/(εn): K* = √(2Γεn/(r ln|S|)), r = 4Rσ(R)."""
+    r, n, epsilon, p = 3.0, 1_000_000, 0.5, 10
+    slope = 4 * r / (1 + math.exp(-r)) * math.log(2 * p)
+    best = math.sqrt(2 * r**2 * epsilon * n / slope)
+    settings = (r, math.log(2 * p), Adjacency.REPLACE_ONE, True)
+    assert default_steps(n, Fraction(epsilon), *settings) == math.ceil(best / 8) > 10
+    assert default_steps(0, Fraction(epsilon), *settings) == 10
+    assert default_steps(1e15, Fraction(10**9), *settings) == 2000
+
+
 def test_without_noise_is_frank_wolfe():
     task = ising_task(5, 2.0)
     gradients = np.random.default_rng(1).integers(-50, 50, (5, 6))
@@ -479,6 +553,13 @@ def test_a_trajectory_is_saved_and_read_back(tmp_path):
         again.weights(6)
     with pytest.raises(pf.InputError):
         Trajectory.from_bytes(b"nothing")
+
+
+def test_a_trajectory_off_the_vertices_is_refused():
+    found = frank_wolfe_ising(SIGNS, None, pf.ZCDP(1), 1.0, steps=2)
+    for wrong in ({"signs": found.signs * np.int8(3)}, {"radius": math.inf}, {"radius": 0.0}):
+        with pytest.raises(pf.InputError, match="do not fit"):
+            replace(found, **wrong)
 
 
 def test_weights_are_those_of_the_usual_recursion():

@@ -97,9 +97,31 @@ def test_budgets_are_converted_and_shown(budget):
 
 
 @pytest.mark.parametrize("budget", [pf.PureDP(1), pf.ApproxDP(1, 0)])
-def test_a_pure_budget_is_refused_since_it_would_not_be_kept(budget):
-    with pytest.raises(pf.InputError, match=r"promises no pure ε.*ZCDP\(0\.5\)"):
-        frank_wolfe_ising(SIGNS, None, budget, 1.0, steps=2)
+def test_a_pure_budget_is_kept(budget, tmp_path):
+    ledger = pf.Ledger(tmp_path / "a.ledger", total=pf.PureDP(1.5), adjacency="replace-one")
+    found = frank_wolfe_ising(SIGNS, None, budget, 1.0, steps=2, ledger=ledger)
+    assert found.cost == pf.PureDP(1) and found.cost <= budget and found.stamp is None
+    assert type(found).from_bytes(found.to_bytes()).cost == pf.PureDP(1)
+    with pytest.raises(pf.BudgetRefused):
+        frank_wolfe_ising(SIGNS, None, budget, 1.0, steps=2, ledger=ledger)
+
+
+def test_a_stream_that_can_be_read_once_is_opened_once():
+    import pyarrow as pa
+
+    class Once:
+        def __init__(self, table):
+            self.table = table
+
+        def __arrow_c_stream__(self, requested_schema=None):
+            table, self.table = self.table, None
+            return table.to_reader().__arrow_c_stream__(requested_schema)
+
+    schema = pf.Schema({"a": ["no", "yes"], "b": ["no", "yes"]})
+    table = pa.table({"a": ["no", "yes"] * 10, "b": ["no"] * 20})
+    once = frank_wolfe_ising(Once(table), schema, **SETTINGS, insecure_seed=1, max_bytes=0)
+    again = frank_wolfe_ising(table, schema, **SETTINGS, insecure_seed=1, max_bytes=0)
+    assert once.to_bytes() == again.to_bytes()
 
 
 def test_stamps():
@@ -144,6 +166,10 @@ def test_interrupting_leaves_nothing_behind():
         ({"adjacency": "other"}, "adjacency must be"),
         ({"steps": None, "adjacency": "add-remove"}, "declared_rows"),
         ({"declared_rows": 0}, "declared_rows must be"),
+        ({"declared_rows": 10**400}, "declared_rows must be .* huge"),
+        ({"budget": pf.Cost(1, 0)}, "budget must be"),
+        ({"budget": pf.ApproxDP(1e-100, 1e-100)}, "too small"),
+        ({"budget": pf.PureDP(1), "calibration": "as-printed"}, "as-printed.*ρ"),
         ({"insecure_seed": -1}, "insecure_seed"),
         ({"progress": 3}, "progress must be"),
         ({"max_bytes": -1}, "max_bytes"),
@@ -180,6 +206,21 @@ def test_the_generic_regression_needs_a_declared_size_too():
     X, y = RNG.normal(size=(30, 2)), RNG.integers(0, 2, 30)
     with pytest.raises(pf.InputError, match="declared_rows"):
         frank_wolfe_logistic(X, y, pf.ZCDP(1), 1.0, adjacency="add-remove")
+
+
+def test_errors_do_not_tell_the_number_of_rows():
+    X, y = RNG.normal(size=(37, 2)), RNG.integers(0, 2, 37)
+    for wrong in ((y, y), (X, X), (X.astype(str), y), (X, y[:5]), (np.ma.masked_array(X), y)):
+        with pytest.raises(pf.InputError) as caught:
+            frank_wolfe_logistic(*wrong, pf.ZCDP(1), 1.0, adjacency="add-remove", declared_rows=9)
+        assert "37" not in str(caught.value)
+
+
+def test_masked_values_are_not_read():
+    X, y = np.ma.masked_array(SIGNS * 1.0, SIGNS > 0), np.ma.masked_array(SIGNS[:, 0])
+    for given in ((X, SIGNS[:, 0]), (SIGNS * 1.0, y)):
+        with pytest.raises(pf.InputError, match="masked"):
+            frank_wolfe_logistic(*given, pf.ZCDP(1), 1.0)
 
 
 def test_more_data_and_more_budget_come_nearer_to_the_truth():

@@ -26,6 +26,7 @@ from privfield.measure.frank_wolfe_selection import (
     block_scores,
     proved,
     range_of,
+    selection_scale,
     without_noise,
 )
 from privfield.measure.frank_wolfe_steps import LEVEL
@@ -137,14 +138,14 @@ def test_each_step_keeps_its_share_between_all_neighbours(adjacency, geometry):
     base = np.array([[0, 1, 2], [1, 0, 0]], np.uint8)
     path, signs = random_path(task, 2, np.random.default_rng(3))
     sets = [np.concatenate([base, record[np.newaxis]]) for record in records]
-    slack = 0 if task.single else BLOCK_SLACK
+    slack = 0 if task.single else BLOCK_SLACK  # of a row's contribution
     runs = [follow(task, rows, path, signs) for rows in sets]
     bare = follow(task, base, path, signs)
     for step in range(2):
         worst = {1.0: 0.0, 0.5: 0.0}
         for factor in worst:
             scales = [
-                selection_scale_zcdp(range_of(int(b), adjacency) + slack, Fraction(rho) / shares)
+                selection_scale_zcdp(range_of(int(b) + slack, adjacency), Fraction(rho) / shares)
                 * Fraction(factor)
                 for b in bare[step][1]
             ]
@@ -179,11 +180,96 @@ def test_the_run_divides_the_budget_by_the_levels(monkeypatch):
     monkeypatch.setattr(selection, "exponential_mechanism_rows", spy)
     frank_wolfe_pairwise(DATA, SCHEMA, pf.ZCDP(1), 1.0, steps=4)
     share = Fraction(1, 4 * (2 + 1 + 3))
-    assert seen[0] == [selection_scale_zcdp(4 * LEVEL + BLOCK_SLACK, share)] * 10
+    assert seen[0] == [selection_scale_zcdp(4 * (LEVEL + BLOCK_SLACK), share)] * 10
     assert seen[1] == [seen[0][0]] * 40  # the signs of four levels each, at the same scale
     seen.clear()
     frank_wolfe_pairwise(DATA, SCHEMA, pf.ZCDP(1), 1.0, steps=4, geometry="l1")
     assert seen[0] == [selection_scale_zcdp(4 * LEVEL, share)] * 10 and len(seen) == 4
+    seen.clear()
+    found = frank_wolfe_pairwise(DATA, SCHEMA, pf.PureDP(3), 1.0, steps=4)
+    assert seen[0] == [4 * (LEVEL + BLOCK_SLACK) / (3 * share)] * 10
+    assert found.cost == pf.PureDP(3)
+
+
+@pytest.mark.parametrize("geometry", GEOMETRIES)
+@pytest.mark.parametrize("adjacency", BOTH)
+@pytest.mark.parametrize("rows", [1, 2])
+def test_no_neighbour_spends_more_than_all_shares(rows, adjacency, geometry):
+    """All people of up to `rows` rows: the summed ranges over τ (pure ε) and the root of the summed
+    squares (ρ), over all regressions at once, in whole numbers; the first step attains them."""
+    shape = (3, 2, 3)
+    task = pairwise_task(shape, 1.0, geometry)
+    shares = sum(size - 1 for size in shape)
+    rounding = 0 if task.single else 4  # of a touched regression: scores off by 1 on both sides
+    records = np.array(list(product(*map(range, shape))), np.uint8)
+    path, signs = random_path(task, 2, np.random.default_rng(4))
+    each = [follow(task, record[np.newaxis], path, signs) for record in records]
+    for step in range(2):
+        single = np.array([one[step][0] for one in each])
+        people = (
+            single if rows == 1 else (single[:, None] + single[None]).reshape(-1, *task_shape(task))
+        )
+        bound = each[0][step][1]
+        if adjacency is Adjacency.ADD_REMOVE:
+            changes = people
+        else:  # a person with one row may be replaced by one with two, too
+            others = people if rows == 1 else np.concatenate([people[::7], single])
+            changes = (people[::3, None] - others[None]).reshape(-1, *task_shape(task))
+        linear = square = 0.0
+        slack = 0 if task.single else BLOCK_SLACK
+        full = [range_of(int(c) + slack, adjacency, rows) for c in bound]
+        for change in changes:
+            moved = spreads(task, change)
+            parts = (moved + rounding * (moved > 0)) / np.array(full)
+            linear, square = max(linear, parts.sum()), max(square, (parts**2).sum())
+        assert linear <= shares + 1e-9 and square <= shares + 1e-9
+        if step == 0:
+            assert linear > 0.998 * shares and square > 0.998 * shares
+
+
+def task_shape(task):
+    return task.regressions, task.columns
+
+
+@pytest.mark.parametrize("geometry", GEOMETRIES)
+@pytest.mark.parametrize("adjacency", BOTH)
+def test_each_step_keeps_its_share_of_a_pure_budget(adjacency, geometry):
+    """Exact laws of all regressions between neighbours; half the noise is caught."""
+    epsilon, shape = 20.0, (3, 2)  # large, so that few records bring the loss near its bound
+    task = pairwise_task(shape, 1.0, geometry)
+    shares = sum(size - 1 for size in shape)
+    records = np.array(list(product(*map(range, shape))), np.uint8)
+    base = np.repeat(records, 2, axis=0)[:9]
+    path, signs = random_path(task, 1, np.random.default_rng(3))
+    sets = [np.concatenate([base, record[np.newaxis]]) for record in records]
+    runs = [follow(task, rows, path, signs)[0] for rows in [base, *sets]]
+    worst = {}
+    for factor in (Fraction(1), Fraction(1, 2)):
+        scales = [
+            selection_scale(int(c), not task.single, adjacency, 1, Fraction(epsilon) / shares, True)
+            * factor
+            for c in runs[0][1]
+        ]
+        laws = [vertex_laws(task, gradients, scales) for gradients, _ in runs]
+        pairs = [(0, k) for k in range(1, len(laws))]
+        if adjacency is Adjacency.REPLACE_ONE:
+            pairs = [(a, b) for a in range(1, len(laws)) for b in range(1, len(laws))]
+        worst[factor] = max(
+            max(
+                sum((sign * (p - q)).max() for p, q in zip(laws[a], laws[b], strict=True))
+                for sign in (1, -1)
+            )
+            for a, b in pairs
+        )
+    assert worst[Fraction(1)] <= epsilon < worst[Fraction(1, 2)]
+    assert worst[Fraction(1)] > 0.5 * epsilon
+
+
+def test_the_users_numpy_settings_cannot_turn_large_gradients_into_errors():
+    gradients = np.array([[10**9, -(10**9), 0]])
+    with np.errstate(all="raise"):
+        found = block_scores(gradients, np.array([0, 2]), [Fraction(3)])
+    assert found.tolist() == [[2 * 10**9, 2]]
 
 
 def test_block_scores_are_within_one_of_the_true_ones():
@@ -222,7 +308,7 @@ def test_the_group_ball_is_sampled_by_its_law():
     task = pairwise_task((2, 3), 1.0, "group")
     task = replace(task, allowed=np.repeat(task.allowed[:1], draws, axis=0))
     gradients = np.array([[0, 0, 3000, -9000, 500, 4000]])
-    scale = selection_scale_zcdp(4 * LEVEL + BLOCK_SLACK, rho)
+    scale = selection_scale_zcdp(4 * (LEVEL + BLOCK_SLACK), rho)
     expected = np.exp(vertex_laws(task, gradients, [scale])[0]) * draws
     names = [
         (int(j), v) for j in task.allowed[0] for v in product((1, -1), repeat=int(task.widths[j]))

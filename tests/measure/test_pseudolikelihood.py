@@ -194,6 +194,9 @@ def test_a_finished_job_is_returned(tmp_path):
     ("change", "text"),
     [
         ({"budget": pf.PureDP(1)}, "no pure"),
+        ({"budget": pf.Cost(1, 0, 1)}, "budget must"),
+        ({"clip": -5}, "clip must be"),
+        ({"declared_rows": 10**400}, "declared_rows must be"),
         ({"budget": pf.ApproxDP(1, 0)}, "no pure"),
         ({"budget": 1.0}, "budget must be"),
         ({"width": 0}, "width must lie"),

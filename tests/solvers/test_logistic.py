@@ -133,3 +133,16 @@ def test_bad_input_is_refused(x, y, radius):
         fista_logistic(x, y, radius)
     with pytest.raises(pf.InputError):
         fista_logistic(np.ones((3, 2)), np.ones((3, 1)), 1, allowed=np.ones((2, 2), bool))
+
+
+@pytest.mark.parametrize(
+    ("X", "options", "text"),
+    [
+        (np.full((5, 2), np.nan), {}, "finite"),
+        (np.full((5, 2), "a"), {}, "dtype"),
+        (np.ones((5, 2)), {"start": np.ones((1, 3))}, "start must have shape"),
+    ],
+)
+def test_odd_arrays_are_refused(X, options, text):
+    with pytest.raises(pf.InputError, match=text):
+        fista_logistic(X, np.ones((5, 1)), 1.0, **options)

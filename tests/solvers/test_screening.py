@@ -54,3 +54,11 @@ def test_bad_input_is_refused():
         rise(np.ones((0, 3)))
     with pytest.raises(pf.InputError):
         rise(SIGNS, -1.0)
+
+
+def test_numbers_that_are_none_are_refused_not_searched_forever():
+    for value in (np.nan, np.inf):
+        with pytest.raises(pf.InputError, match="finite"):
+            rise(np.full((5, 2), value))
+    with pytest.raises(pf.InputError, match="max_iterations"):
+        rise(np.ones((5, 2)), max_iterations=0)

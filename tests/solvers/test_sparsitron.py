@@ -51,3 +51,17 @@ def test_bad_input_is_refused():
         sparsitron(x, np.ones((9, 1)), 1.0)
     with pytest.raises(pf.InputError):
         sparsitron(x[:1], x[:1], 1.0)
+
+
+@pytest.mark.parametrize(
+    ("X", "options", "text"),
+    [
+        (np.full((5, 2), np.nan), {}, "finite"),
+        (np.ones((5, 0)), {}, "column"),
+        (np.ones((5, 2)), {"radius": np.inf}, "radius"),
+        (np.ones((5, 2)), {"allowed": np.ones((3, 3))}, "allowed must have shape"),
+    ],
+)
+def test_odd_arrays_are_refused(X, options, text):
+    with pytest.raises(pf.InputError, match=text):
+        sparsitron(X, np.ones((5, 1)), **{"radius": 1.0, **options})

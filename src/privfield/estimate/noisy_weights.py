@@ -82,7 +82,7 @@ def log_likelihood(gaps: Table, variance: Table, law: NoiseLaw) -> Table:
     if "laplace" not in law.name:
         spread = variance + law.deviation**2
         return np.asarray(-(gaps**2) / (2 * spread) - np.log(2 * np.pi * spread) / 2)
-    scale = law.deviation / np.sqrt(2)
+    scale = max(law.deviation / np.sqrt(2), 1e-9)  # huge ε: no noise, and nothing divides by 0
     root = np.sqrt(variance)
     ratio = root / scale
     # the density of Gaussian plus Laplace noise is a sum of two one-sided parts

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +31,8 @@ def ising_from_trajectory(trajectory: Trajectory, steps: int | None = None) -> I
     estimated twice: the average is taken, and the whole is projected on the width that was
     declared. `steps` takes an earlier iterate.
     """
-    _check(trajectory, "Ising")
+    (names,) = _check(trajectory, "Ising", "names")
+    _check_size(trajectory, len(names), len(names) + 1)
     weights = trajectory.weights(steps) / 2
     p = len(weights)
     joint = weights[:, :p].copy()
@@ -39,7 +40,7 @@ def ising_from_trajectory(trajectory: Trajectory, steps: int | None = None) -> I
     joint = project_on_width(joint, trajectory.radius / 2)
     field = joint.diagonal().copy()
     np.fill_diagonal(joint, 0.0)
-    return IsingModel(joint, field, trajectory.about["names"], stamp=trajectory.stamp)
+    return IsingModel(joint, field, names, stamp=trajectory.stamp)
 
 
 def pairwise_from_trajectory(trajectory: Trajectory, steps: int | None = None) -> MarkovRandomField:
@@ -51,11 +52,10 @@ def pairwise_from_trajectory(trajectory: Trajectory, steps: int | None = None) -
     from privfield.models.mrf import MarkovRandomField
     from privfield.schema_toml import schema_from_toml
 
-    _check(trajectory, "pairwise")
-    schema = schema_from_toml(trajectory.about["schema"])
-    couplings, fields = _node_estimates(
-        trajectory.weights(steps), schema.shape, trajectory.about["geometry"] == "l1"
-    )
+    text, geometry = _check(trajectory, "pairwise", "schema", "geometry")
+    schema = schema_from_toml(text)
+    _check_size(trajectory, len(level_pairs(schema.shape)), sum(schema.shape) + 1)
+    couplings, fields = _node_estimates(trajectory.weights(steps), schema.shape, geometry == "l1")
     names = schema.names
     edges = list(combinations(range(len(names)), 2))
     tables = [(couplings[i, j] + couplings[j, i].T) / 2 for i, j in edges]
@@ -100,8 +100,8 @@ def polynomial_from_trajectory(trajectory: Trajectory, steps: int | None = None)
     A monomial of a variables was estimated by each of them: the average is taken. Monomials that
     were never chosen are left out.
     """
-    _check(trajectory, "polynomial")
-    names, order = trajectory.about["names"], trajectory.about["order"]
+    names, order = _check(trajectory, "polynomial", "names", "order")
+    _check_size(trajectory, len(names), len(parities(len(names), order)))
     weights = trajectory.weights(steps) / 2
     total: dict[tuple[int, ...], float] = {}
     for column, others in enumerate(parities(len(names), order)):
@@ -139,7 +139,17 @@ def _rows_on_l1_ball(matrix: Matrix, radius: float) -> Matrix:
     return np.asarray(np.sign(matrix) * np.maximum(sizes - np.maximum(cut, 0.0), 0.0))
 
 
-def _check(trajectory: object, kind: str) -> None:
+def _check(trajectory: object, kind: str, *facts: str) -> list[Any]:
+    """What a trajectory of that kind says about these; anything else is an `InputError`."""
     if not isinstance(trajectory, Trajectory) or trajectory.kind != kind:
         found = trajectory.kind if isinstance(trajectory, Trajectory) else type(trajectory).__name__
         raise InputError(f"trajectory must be one of {kind} regressions; got {found}.")
+    missing = [fact for fact in facts if fact not in trajectory.about]
+    if missing:
+        raise InputError(f"trajectory is damaged: it does not say its {' and '.join(missing)}.")
+    return [trajectory.about[fact] for fact in facts]
+
+
+def _check_size(trajectory: Trajectory, regressions: int, columns: int) -> None:
+    if (trajectory.chosen.shape[1], trajectory.columns) != (regressions, columns):
+        raise InputError("trajectory is damaged: its size does not go with its variables.")

@@ -42,6 +42,11 @@ class Learner:
             setattr(self, name, value)
         return self
 
+    def _forget(self) -> None:
+        """Drop the results of an earlier fit: one that stops half-way shows none of them."""
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)
+
     def __getattr__(self, name: str) -> Any:
         if name.endswith("_") and not name.startswith("_"):
             raise AttributeError(

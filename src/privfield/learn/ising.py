@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from privfield.errors import InputError
 from privfield.learn.base import Learner
+from privfield.measure.frank_wolfe_steps import check_declared_rows
 from privfield.measure.moments import Moments, check_variables, measure_moments
 from privfield.measure.pseudolikelihood import (
     PseudolikelihoodTrajectory,
@@ -18,7 +19,14 @@ from privfield.measure.pseudolikelihood import (
 )
 from privfield.models.ising import IsingModel
 from privfield.privacy.adjacency import Adjacency
-from privfield.privacy.budgets import NON_PRIVATE, Budget, NonPrivate, PureDP, check_budget
+from privfield.privacy.budgets import (
+    NON_PRIVATE,
+    ApproxDP,
+    Budget,
+    NonPrivate,
+    PureDP,
+    check_budget,
+)
 from privfield.privacy.ledger import Ledger
 from privfield.privacy.rounding import exact
 from privfield.progress import ProgressCallback
@@ -36,11 +44,12 @@ class IsingLearner(Learner):
 
     * "moments": noisy second moments, then the model that has them, shrunk as far as their noise
       demands. Nothing to tune.
-    * "frank-wolfe": p sparse logistic regressions (Zhang et al. 2020, recalibrated).
+    * "frank-wolfe": p sparse logistic regressions (Zhang et al. 2020, recalibrated). A pure ε is
+      kept, at the price of much more noise.
     * "pseudolikelihood": noisy gradients of all conditionals together. Needs a budget with δ or ρ.
     * "auto": moments where n√ρ ≥ p^(5/4), else frank-wolfe; n is the public number of rows, or
       `declared_rows`. Where neither is known beforehand (files, "add-remove"), and for pure ε,
-      moments.
+      moments. With `calibration="as-printed"`, which only frank-wolfe has: frank-wolfe.
 
     `width` bounds Σ_j |W_ij| + |f_i| for the last two methods. `steps` is their number of
     iterations. Arrays are read by one public rule: above 0 is +1, anything else −1; frames and
@@ -102,6 +111,7 @@ class IsingLearner(Learner):
 
     def fit(self, data: Any, y: Any = None) -> Self:
         """Measure, which is charged, and estimate the model from what was released."""
+        self._forget()
         names = self._check(data)
         self.method_ = self._choose(data, len(names))
         self.cost_, self.adjacency_ = None, Adjacency.parse(self.adjacency)
@@ -129,27 +139,33 @@ class IsingLearner(Learner):
             raise InputError(
                 f"calibration must be 'proved' or 'as-printed'; got {self.calibration!r}."
             )
-        if isinstance(self.budget, NonPrivate) and self.ledger is not None:
-            raise InputError("NON_PRIVATE cannot be charged: leave the ledger out.")
-        declared = self.declared_rows
-        whole = isinstance(declared, int | np.integer) and not isinstance(declared, bool)
-        if declared is not None and not (whole and declared >= 1):
-            raise InputError(f"declared_rows must be a whole number from 1; got {declared!r}.")
+        if self.calibration == "as-printed" and self.method not in ("auto", "frank-wolfe"):
+            raise InputError(
+                f'calibration="as-printed" goes with method="frank-wolfe"; got {self.method!r}.'
+            )
+        if isinstance(self.budget, NonPrivate) and (self.ledger or self.job) is not None:
+            raise InputError("NON_PRIVATE cannot be charged: leave the ledger and the job out.")
+        check_declared_rows(self.declared_rows)
         return check_variables(data, self.schema, self.names)
 
     def _choose(self, data: Any, p: int) -> str:
         """The public rule of docs/guide/which-method-when.md."""
         if self.method != "auto":
             return self.method
+        if self.calibration == "as-printed":
+            return "frank-wolfe"
         public = Adjacency.parse(self.adjacency) is Adjacency.REPLACE_ONE
         rows = self.declared_rows
         one_row_each = self.schema is None or self.schema.unit is None
         if rows is None and public and one_row_each and isinstance(data, Sized):
             rows = len(data) if isinstance(data, np.ndarray) or hasattr(data, "columns") else None
-        pure = isinstance(self.budget, PureDP)  # only moments have noise that is ε-DP as it is
-        if rows is None or pure or isinstance(self.budget, NonPrivate):
+        budget = self.budget
+        pure = isinstance(budget, PureDP) or (isinstance(budget, ApproxDP) and not budget.delta)
+        if (
+            rows is None or pure or isinstance(budget, NonPrivate)
+        ):  # moments suffer least from pure ε
             return "moments"
-        return "moments" if rows * math.sqrt(self.budget.rho) >= p**1.25 else "frank-wolfe"
+        return "moments" if rows * math.sqrt(budget.rho) >= p**1.25 else "frank-wolfe"
 
     def _common(self) -> dict[str, Any]:
         return {
@@ -214,7 +230,7 @@ class IsingLearner(Learner):
 
     def _regressions(self, data: Any, names: tuple[str, ...]) -> IsingModel:
         """What Frank–Wolfe approximates: the best regressions within the width, no noise."""
-        from privfield.measure.marginals import _stamp
+        from privfield.measure.released import stamp_of
         from privfield.solvers.logistic import nodewise_logistic
         from privfield.tables.signs import stack_signs
 
@@ -222,9 +238,9 @@ class IsingLearner(Learner):
         self.cost_ = NON_PRIVATE
         if not len(signs):
             return IsingModel(
-                np.zeros((len(names),) * 2), names=names, stamp=_stamp(NON_PRIVATE, None)
+                np.zeros((len(names),) * 2), names=names, stamp=stamp_of(NON_PRIVATE, None)
             )
         weights, constants, self.measurements_ = nodewise_logistic(signs, 2 * float(self.width))
         return IsingModel(
-            (weights + weights.T) / 4, constants / 2, names, stamp=_stamp(NON_PRIVATE, None)
+            (weights + weights.T) / 4, constants / 2, names, stamp=stamp_of(NON_PRIVATE, None)
         )

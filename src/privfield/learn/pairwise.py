@@ -20,7 +20,7 @@ from privfield.measure.frank_wolfe_trajectory import Trajectory
 from privfield.measure.measurements import Measurements
 from privfield.models.mrf import MarkovRandomField
 from privfield.privacy.adjacency import Adjacency
-from privfield.privacy.budgets import Budget, NonPrivate, PureDP, check_budget
+from privfield.privacy.budgets import ApproxDP, Budget, NonPrivate, PureDP, check_budget
 from privfield.privacy.ledger import Ledger
 from privfield.progress import ProgressCallback
 from privfield.schema import Schema
@@ -38,7 +38,7 @@ class PairwiseLearner(Learner):
 
     * `model_`: the `pf.MarkovRandomField`, centred if it comes from Frank–Wolfe;
     * `method_`: which was used; `trajectory_` or `measurements_`: all that was released;
-    * `cost_` (in zCDP for Frank–Wolfe, whatever the budget), `adjacency_`.
+    * `cost_` (in zCDP for Frank–Wolfe, unless the budget is pure), `adjacency_`.
 
     >>> import numpy as np, privfield as pf
     >>> schema = pf.Schema({"rain": ["no", "some", "much"], "wet": ["no", "yes"]})
@@ -86,6 +86,7 @@ class PairwiseLearner(Learner):
 
     def fit(self, data: Any, y: Any = None) -> Self:
         """Measure, which is charged, and estimate the model."""
+        self._forget()
         if not isinstance(self.schema, Schema):
             raise InputError(
                 "schema must be a pf.Schema, which says what the columns may hold; "
@@ -108,9 +109,13 @@ class PairwiseLearner(Learner):
         if self.method_ == "tables":
             learner = MarginalLearner(
                 self.budget, "all-pairs", self.schema, max_bytes=self.max_bytes, **common
-            ).fit(data)
-            self.measurements_, self.cost_ = learner.measurements_, learner.cost_
-            self.adjacency_, self.model_ = learner.adjacency_, learner.model_
+            )
+            try:
+                learner.fit(data)
+            finally:  # what was paid for is kept, even if the estimate is stopped
+                for name in ("measurements_", "cost_", "adjacency_", "model_"):
+                    if name in vars(learner):
+                        setattr(self, name, getattr(learner, name))
             return self
         self.trajectory_ = frank_wolfe_pairwise(
             data,
@@ -134,7 +139,8 @@ class PairwiseLearner(Learner):
             return "frank-wolfe"
         rows = self._public_rows(data, schema)
         budget = check_budget(self.budget)
-        if rows is None or isinstance(budget, NonPrivate | PureDP):  # tables can be ε-DP
+        pure = isinstance(budget, PureDP) or (isinstance(budget, ApproxDP) and not budget.delta)
+        if rows is None or pure or isinstance(budget, NonPrivate):  # tables suffer less from pure ε
             return "tables"
         needed = (max(schema.shape) / 2) ** 2 * len(schema) ** 1.25
         return "tables" if rows * math.sqrt(budget.rho) >= needed else "frank-wolfe"

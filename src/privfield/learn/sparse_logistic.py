@@ -25,7 +25,8 @@ class SparseLogistic(Learner):
 
     * `coef_`, `intercept_`: P(y = 1 | x) = σ(⟨coef_, x⟩ + intercept_);
     * `trajectory_`: all that was released;
-    * `cost_` (in zCDP, whatever the budget), `adjacency_`.
+    * `cost_` (in zCDP, unless the budget is pure), `adjacency_`, and `stamp_`: None, or why these
+      numbers protect nobody.
 
     >>> import numpy as np, privfield as pf
     >>> X = np.tile([[1.0, -1.0], [-1.0, 1.0], [1.0, 1.0]], (2000, 1))
@@ -67,9 +68,11 @@ class SparseLogistic(Learner):
     coef_: NDArray[np.float64]
     intercept_: float
     trajectory_: Trajectory
+    stamp_: str | None
 
     def fit(self, X: Any, y: Any) -> Self:
         """Run private Frank–Wolfe, which is charged."""
+        self._forget()
         self.trajectory_ = frank_wolfe_logistic(
             X,
             y,
@@ -87,7 +90,7 @@ class SparseLogistic(Learner):
             declared_rows=self.declared_rows,
         )
         self.cost_ = self.trajectory_.cost
-        self.adjacency_ = self.trajectory_.adjacency
+        self.adjacency_, self.stamp_ = self.trajectory_.adjacency, self.trajectory_.stamp
         weights = self.trajectory_.weights()[0]
         count = self.trajectory_.about["features"]
         self.coef_ = weights[:count]

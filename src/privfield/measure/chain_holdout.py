@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from privfield.errors import InputError
-from privfield.measure.chains import check_adjacency, stamp_of
+from privfield.measure.chains import check_adjacency
+from privfield.measure.released import stamp_of
 from privfield.models.chain import ChainModel
 from privfield.models.saving import model_bytes
 from privfield.privacy.adjacency import Adjacency, Sensitivity

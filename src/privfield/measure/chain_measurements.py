@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privfield._version import __version__
 from privfield.errors import InputError
-from privfield.files import pack, read_bytes, unpack, write_whole
+from privfield.measure.released import Arrays, Header, Released, cost_from_json, cost_to_json
 from privfield.privacy.adjacency import Adjacency
-from privfield.privacy.budgets import NON_PRIVATE, Budget, NonPrivate, budget_from_json
+from privfield.privacy.budgets import Budget, NonPrivate
 from privfield.privacy.noise import LAWS, LawName, NoiseLaw
 from privfield.schema import level_text
 
-_FORMAT = 1
-
 
 @dataclass(frozen=True, eq=False)
-class ChainMeasurements:
+class ChainMeasurements(Released):
     """First states and transitions, weighted per person, plus noise: docs/privacy/chains.md.
 
     `initial[i]` is the noisy weight of segments that begin in state i (at most 1 per person),
@@ -30,6 +27,8 @@ class ChainMeasurements:
     `transition_grid` the steps that the numbers are multiples of. `stamp` is None, or says why
     these numbers protect nobody.
     """
+
+    KIND = "chain measurements"
 
     states: tuple[str, ...]
     initial: NDArray[np.float64]
@@ -60,61 +59,42 @@ class ChainMeasurements:
         """The noise in each cell of `transitions`."""
         return NoiseLaw(self.noise, self.transition_scale, self.transition_grid)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write to a file that appears whole or not at all."""
-        data = self.to_bytes()
-        with write_whole(path) as file:
-            file.write(data)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> ChainMeasurements:
-        """Read what `save` wrote; anything else is an `InputError`."""
-        return cls.from_bytes(read_bytes(path), repr(str(path)))
-
-    def to_bytes(self) -> bytes:
-        """The bytes of a saved file: a zip of JSON and arrays."""
+    def _parts(self) -> tuple[Header, Arrays]:
         header = {
-            "format": _FORMAT,
             "version": __version__,
             "states": list(self.states),
             "noise": self.noise,
             "scales": [self.initial_scale, self.transition_scale],
             "grids": [self.initial_grid, self.transition_grid],
             "limit": self.limit,
-            "cost": "non-private" if isinstance(self.cost, NonPrivate) else self.cost.to_json(),
+            "cost": cost_to_json(self.cost),
             "adjacency": str(self.adjacency),
             "unit": self.unit,
             "stamp": self.stamp,
         }
-        arrays = {"initial": self.initial, "transitions": self.transitions}
-        return pack("chain measurements", header, arrays)
+        return header, {"initial": self.initial, "transitions": self.transitions}
 
     @classmethod
-    def from_bytes(cls, data: bytes, source: str = "this") -> ChainMeasurements:
-        """Undo `to_bytes`; `source` names the origin in errors."""
-        header, arrays = unpack("chain measurements", data, source)
-        if header.get("format") != _FORMAT:
-            raise InputError(f"{source} has format {header.get('format')!r}; this is {_FORMAT}.")
-        try:
-            cost = header["cost"]
-            (initial_scale, transition_scale), (first, step) = header["scales"], header["grids"]
-            return cls(
-                tuple(header["states"]),
-                arrays["initial"],
-                arrays["transitions"],
-                header["noise"],
-                initial_scale,
-                transition_scale,
-                first,
-                step,
-                header["limit"],
-                NON_PRIVATE if cost == "non-private" else budget_from_json(cost),
-                Adjacency.parse(header["adjacency"]),
-                header["unit"],
-                header["stamp"],
-            )
-        except (KeyError, TypeError, ValueError, AttributeError):  # InputError too
-            raise InputError(f"{source} is damaged: its parts do not fit together.") from None
+    def _from_parts(cls, header: Header, arrays: Arrays) -> Self:
+        cost = cost_from_json(header["cost"])
+        if cost is None:
+            raise ValueError
+        (initial_scale, transition_scale), (first, step) = header["scales"], header["grids"]
+        return cls(
+            tuple(header["states"]),
+            arrays["initial"],
+            arrays["transitions"],
+            header["noise"],
+            initial_scale,
+            transition_scale,
+            first,
+            step,
+            header["limit"],
+            cost,
+            Adjacency.parse(header["adjacency"]),
+            header["unit"],
+            header["stamp"],
+        )
 
     def __repr__(self) -> str:
         stamp = f"{self.stamp}. " if self.stamp else ""

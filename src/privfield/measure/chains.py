@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from privfield.errors import InputError
 from privfield.measure.chain_measurements import ChainMeasurements
+from privfield.measure.released import stamp_of
 from privfield.privacy.adjacency import Adjacency, Sensitivity
 from privfield.privacy.budgets import ApproxDP, Budget, NonPrivate, PureDP, check_budget
 from privfield.privacy.ledger import Ledger
@@ -203,13 +204,6 @@ def check_columns(columns: object) -> None:
             "columns must name the columns of person, sequence and state, in this order; the "
             f"second may be None. Got {columns!r}."
         )
-
-
-def stamp_of(budget: Budget | NonPrivate, insecure_seed: int | None) -> str | None:
-    """Why a result protects nobody, if so."""
-    from privfield.measure.marginals import _stamp
-
-    return _stamp(budget, insecure_seed)
 
 
 def _tell(progress: ProgressCallback | None, stage: str) -> None:

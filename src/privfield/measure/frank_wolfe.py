@@ -23,7 +23,7 @@ from privfield.measure.frank_wolfe_steps import (
     weight_of_step,
 )
 from privfield.measure.frank_wolfe_trajectory import NOT_PROVED, Trajectory, add_vertex
-from privfield.measure.marginals import _stamp, _tell
+from privfield.measure.released import stamp_of, tell
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import (
     NON_PRIVATE,
@@ -68,16 +68,31 @@ class Settings:
         return isinstance(self.budget, Budget) and self.calibration == "proved"
 
     @property
-    def cost(self) -> ZCDP | NonPrivate:
-        """What is spent: the budget's ρ."""
-        if self.private and isinstance(self.budget, Budget):
-            return ZCDP(self.budget.exact_rho)
-        return NON_PRIVATE
+    def pure(self) -> bool:
+        """Whether the budget is an ε without δ, which is split by basic composition."""
+        delta = self.budget.exact_delta if isinstance(self.budget, ApproxDP) else 1
+        return isinstance(self.budget, PureDP) or delta == 0
+
+    @property
+    def amount(self) -> Fraction | None:
+        """All that the selections may spend: an ε if `pure`, else a ρ; None without noise."""
+        if isinstance(self.budget, NonPrivate):
+            return None
+        if self.pure and isinstance(self.budget, PureDP | ApproxDP):
+            return self.budget.exact_epsilon
+        return self.budget.exact_rho
+
+    @property
+    def cost(self) -> Budget | NonPrivate:
+        """What is spent: the budget's ρ, or its ε if it is `pure`."""
+        if not self.private or self.amount is None:
+            return NON_PRIVATE
+        return PureDP(self.amount) if self.pure else ZCDP(self.amount)
 
     @property
     def stamp(self) -> str | None:
         """Why the result protects nobody, if so."""
-        found = _stamp(self.budget, self.insecure_seed)
+        found = stamp_of(self.budget, self.insecure_seed)
         if self.calibration == "proved":
             return found
         return NOT_PROVED if found is None else f"{NOT_PROVED}; {found}"
@@ -98,12 +113,8 @@ def check_settings(
 ) -> Settings:
     """All that can be wrong before a record is read."""
     spend = check_budget(budget)
-    if isinstance(spend, PureDP) or (isinstance(spend, ApproxDP) and spend.exact_delta == 0):
-        raise InputError(
-            "budget: Frank–Wolfe is calibrated in ρ, which promises no pure ε; use pf.ZCDP or "
-            f"pf.ApproxDP with δ > 0. ε = {float(spend.exact_epsilon):g} would cost as much as "
-            f"pf.ZCDP({float(spend.exact_epsilon**2 / 2):g})."
-        )
+    if not isinstance(spend, PureDP | ZCDP | ApproxDP | NonPrivate):
+        raise InputError(f"budget must be pf.PureDP, pf.ZCDP or pf.ApproxDP; got {spend!r}.")
     neighbours = Adjacency.parse(adjacency)
     if neighbours is Adjacency.FLIP_OUTCOME:
         raise InputError(
@@ -136,12 +147,19 @@ def check_settings(
             "steps or declared_rows must be given: the number of rows is private here, so the "
             "default number of steps needs a public guess of it."
         )
-    return Settings(
+    settings = Settings(
         *(spend, neighbours, count, declared, str(calibration), ledger, job),
         insecure_seed,
         progress,
         float(exact(max_bytes, "max_bytes")),
     )
+    if settings.amount == 0:
+        raise InputError(f"budget: {spend!r} is too small: its ρ is 0.")
+    if settings.pure and not settings.private:
+        raise InputError(
+            'calibration="as-printed" is calibrated in ρ: use pf.ZCDP or pf.ApproxDP with δ > 0.'
+        )
+    return settings
 
 
 def privacy_unit(schema: Schema | None) -> tuple[int, str, bool]:
@@ -179,25 +197,25 @@ def measure_trajectory(
     """Run all regressions and release the whole path, charged first.
 
     One neighbour changes as much as `shares` regressions that see the whole record: each selection
-    gets ρ / (shares · steps). The default number of steps is for regressions that each see a
-    `share_of_rows`. `about` is JSON, public, and kept with the result. `schema` says whose records
-    these are: by default, one row each.
+    gets ρ / (shares · steps), or ε / (shares · steps) of a pure budget. The default number of steps
+    is for regressions that each see a `share_of_rows`. `about` is JSON, public, and kept with the
+    result. `schema` says whose records these are: by default, one row each.
     """
     rows_per_unit, unit, _ = privacy_unit(schema)
-    rho = settings.budget.exact_rho / shares if isinstance(settings.budget, Budget) else None
+    share = None if settings.amount is None else settings.amount / shares  # of one regression
     reach = task.radius * task.limit * task.unit
 
     def prepare() -> Callable[[], bytes]:
         rows = open_rows()
 
         def run() -> bytes:
-            _tell(settings.progress, Progress("reading"))
+            tell(settings.progress, Progress("reading"))
             rows.load()
             public_rows = settings.declared_rows or rows.total  # total: only where it is public
             steps = settings.steps or _default(
-                settings, share_of_rows * public_rows, rho, reach, log_vertices
+                settings, share_of_rows * public_rows, share, reach, log_vertices
             )
-            select = _selection(settings, task, rho, steps, rows.total, rows_per_unit)
+            select = _selection(settings, task, share, steps, rows.total, rows_per_unit)
             moves = steps if settings.calibration == "proved" else max(steps - 1, 1)
             engine = Engine(task, rows, moves, settings.max_bytes)
             chosen, signs = run_steps(task, engine, select, moves, settings.progress)
@@ -251,7 +269,7 @@ def run_steps(
         chosen[step], signs[step] = block, sign
         weight = weight_of_step(step + 1)
         add_vertex(iterate, block, sign, task.starts, weight)
-        _tell(progress, Progress("Frank–Wolfe", step + 1))
+        tell(progress, Progress("Frank–Wolfe", step + 1))
         if step + 1 < steps:
             table = residual_table(step + 1, task.radius * task.unit, task.limit)
             moves = weight * sign[:, 0].astype(np.int64)
@@ -270,27 +288,27 @@ def farthest_margins(task: Task, iterate: NDArray[np.int64]) -> NDArray[np.int64
 def _selection(
     settings: Settings,
     task: Task,
-    rho: Fraction | None,
+    share: Fraction | None,
     steps: int,
     rows: int,
     rows_per_unit: int,
 ) -> Select:
-    if rho is None:
+    if share is None:
         return without_noise(task)
     if settings.calibration == "as-printed":
         rng = np.random.default_rng(settings.insecure_seed)
-        return as_printed(task, rho, steps, rows, rng)
+        return as_printed(task, share, steps, rows, rng)
     seed = settings.insecure_seed
     entropy = Entropy.system() if seed is None else Entropy.insecure(seed)
-    return proved(task, rho / steps, settings.adjacency, rows_per_unit, entropy)
+    return proved(task, share / steps, settings.adjacency, rows_per_unit, entropy, settings.pure)
 
 
 def _default(
-    settings: Settings, rows: float, rho: Fraction | None, reach: float, log_vertices: float
+    settings: Settings, rows: float, share: Fraction | None, reach: float, log_vertices: float
 ) -> int:
     if settings.calibration == "as-printed":  # Corollary 3.4
-        printed = (reach * rows * float(rho or 1) ** 0.5) ** (2 / 3)
+        printed = (reach * rows * float(share or 1) ** 0.5) ** (2 / 3)
         return int(min(_PRINTED_MOST_STEPS, max(2, round(printed))))
-    if rho is None:
+    if share is None:
         return _NOISELESS_STEPS
-    return default_steps(rows, rho, reach, log_vertices, settings.adjacency)
+    return default_steps(rows, share, reach, log_vertices, settings.adjacency, settings.pure)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -121,14 +121,9 @@ def sign_names(data: Any, variables: Schema | Sequence[str] | int | None) -> tup
 
 def open_signs(data: Any, schema: Schema | None, p: int, max_bytes: float) -> Rows:
     """The rows as −1 and +1; all that may raise about a source raises here."""
-    from privfield.tables.signs import read_signs
-    from privfield.tables.table import open_table
+    from privfield.tables.signs import open_signs as open_source
 
     if isinstance(data, np.ndarray) and data.ndim == 2 and data.shape[1] != p:
         raise InputError(f"data must have {p} columns; got {data.shape[1]}.")
-
-    def read() -> Iterator[Codes]:
-        return read_signs(data, schema)
-
-    again = isinstance(data, np.ndarray) or (schema is not None and open_table(data, schema).passes)
+    read, again = open_source(data, schema)
     return Rows(read(), read if again else None, Digits((2,) * p, -1, 2), max_bytes)

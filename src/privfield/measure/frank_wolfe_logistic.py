@@ -115,10 +115,13 @@ def _open(features: NDArray[Any], labels: NDArray[Any], bound: float, max_bytes:
 def _check_arrays(features: object, labels: object) -> None:
     for name, value, dimensions in (("X", features, 2), ("y", labels, 1)):
         if not isinstance(value, np.ndarray) or value.ndim != dimensions:
-            found = (
-                f"shape {value.shape}" if isinstance(value, np.ndarray) else type(value).__name__
-            )
+            # not its shape: the number of rows may be private
+            found = f"{value.ndim}-D" if isinstance(value, np.ndarray) else type(value).__name__
             raise InputError(f"{name} must be a {dimensions}-D numpy array; got {found}.")
+        if isinstance(value, np.ma.MaskedArray):
+            raise InputError(
+                f"{name} is a masked array: fill it first, with NaN for what is missing."
+            )
         if value.dtype.kind not in "biuf":
             raise InputError(f"{name} must hold numbers; got dtype {value.dtype}.")
     if features.shape[1] == 0:  # type: ignore[attr-defined]

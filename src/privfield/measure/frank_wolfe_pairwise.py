@@ -25,12 +25,11 @@ from privfield.measure.frank_wolfe import (
 )
 from privfield.measure.frank_wolfe_engine import Task
 from privfield.measure.frank_wolfe_rows import Codes, Digits, Rows
-from privfield.measure.frank_wolfe_selection import BLOCK_SLACK, MOST_BLOCK_SCALE, range_of
+from privfield.measure.frank_wolfe_selection import MOST_BLOCK_SCALE, selection_scale
 from privfield.measure.frank_wolfe_steps import LEVEL, MOST_DEFAULT_STEPS
 from privfield.measure.frank_wolfe_trajectory import Trajectory
 from privfield.privacy.budgets import Budget, NonPrivate
 from privfield.privacy.ledger import Ledger
-from privfield.privacy.selection import selection_scale_zcdp
 from privfield.progress import ProgressCallback
 from privfield.schema import Schema
 from privfield.schema_toml import schema_to_toml
@@ -94,11 +93,13 @@ def check_geometry(geometry: object) -> None:
 
 def _check_scale(settings: Settings, shares: Fraction, rows_per_unit: int) -> None:
     """Refuse budgets so small that doubles could not hold the blocks' scores to one unit."""
-    if not isinstance(settings.budget, Budget):
+    if settings.amount is None:
         return
-    rho = settings.budget.exact_rho / shares / (settings.steps or MOST_DEFAULT_STEPS)
-    most = range_of(2 * LEVEL, settings.adjacency, rows_per_unit) + BLOCK_SLACK
-    if selection_scale_zcdp(most, rho) > MOST_BLOCK_SCALE:
+    share = settings.amount / shares / (settings.steps or MOST_DEFAULT_STEPS)
+    scale = selection_scale(
+        2 * LEVEL, True, settings.adjacency, rows_per_unit, share, settings.pure
+    )
+    if scale > MOST_BLOCK_SCALE:
         raise InputError(
             f"budget: {settings.budget!r} is too small for geometry='group' with this many "
             "variables and steps; use geometry='l1'."

@@ -17,7 +17,11 @@ from privfield.measure.frank_wolfe_engine import Task, Whole
 from privfield.measure.frank_wolfe_steps import LEVEL
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.entropy import Entropy
-from privfield.privacy.selection import exponential_mechanism_rows, selection_scale_zcdp
+from privfield.privacy.selection import (
+    exponential_mechanism_rows,
+    selection_scale_pure,
+    selection_scale_zcdp,
+)
 
 Chosen: TypeAlias = tuple[NDArray[np.intp], NDArray[np.int8]]
 # from the gradients and each regression's largest |contribution| of one row, both in whole
@@ -25,7 +29,7 @@ Chosen: TypeAlias = tuple[NDArray[np.intp], NDArray[np.int8]]
 Select: TypeAlias = Callable[[Whole, Whole], Chosen]
 
 MOST_BLOCK_SCALE = 2**32  # up to here doubles serve `block_scores`
-BLOCK_SLACK = 4  # what rounding the blocks' scores to whole numbers adds to their range
+BLOCK_SLACK = 2  # what rounding the blocks' scores to whole numbers adds to a row's contribution
 
 
 def range_of(contribution: int, adjacency: Adjacency, rows_per_unit: int = 1) -> int:
@@ -37,17 +41,30 @@ def range_of(contribution: int, adjacency: Adjacency, rows_per_unit: int = 1) ->
     return contribution * rows_per_unit * (2 if adjacency is Adjacency.ADD_REMOVE else 4)
 
 
+def selection_scale(
+    contribution: int, group: bool, adjacency: Adjacency, rows: int, share: Fraction, pure: bool
+) -> Fraction:
+    """τ of one selection that may spend `share`: an ε if `pure`, else a ρ."""
+    spread = range_of(contribution + (BLOCK_SLACK if group else 0), adjacency, rows)
+    return selection_scale_pure(spread, share) if pure else selection_scale_zcdp(spread, share)
+
+
 def proved(
-    task: Task, rho: Fraction, adjacency: Adjacency, rows_per_unit: int, entropy: Entropy
+    task: Task,
+    share: Fraction,
+    adjacency: Adjacency,
+    rows_per_unit: int,
+    entropy: Entropy,
+    pure: bool = False,
 ) -> Select:
-    """The exponential mechanism over all vertices; each selection is calibrated to `rho`."""
+    """The exponential mechanism over all vertices; each selection spends the ρ (or ε) `share`."""
     known: dict[int, Fraction] = {}
 
     def scale(contribution: int) -> Fraction:
         if contribution not in known:
-            spread = range_of(contribution, adjacency, rows_per_unit)
-            slack = 0 if task.single else BLOCK_SLACK
-            known[contribution] = selection_scale_zcdp(spread + slack, rho)
+            known[contribution] = selection_scale(
+                contribution, not task.single, adjacency, rows_per_unit, share, pure
+            )
         return known[contribution]
 
     def select(gradients: Whole, contributions: Whole) -> Chosen:
@@ -100,7 +117,8 @@ def block_scores(gradients: Whole, starts: NDArray[np.intp], scales: list[Fracti
     """
     tau = np.array([float(scale) for scale in scales])[:, np.newaxis]
     sizes = np.abs(gradients)
-    both = np.add.reduceat(np.log1p(np.exp(-2 * sizes / tau)), starts, axis=1)
+    with np.errstate(all="ignore"):  # underflow would tell of large gradients
+        both = np.add.reduceat(np.log1p(np.exp(-2 * sizes / tau)), starts, axis=1)
     # |error| ≤ 1: half from rint, far less from floats while τ ≤ MOST_BLOCK_SCALE
     rounded = np.rint(tau * both).astype(np.int64)
     return np.asarray(np.add.reduceat(sizes, starts, axis=1) + rounded)

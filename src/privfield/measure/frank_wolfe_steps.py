@@ -15,6 +15,7 @@ from privfield.privacy.adjacency import Adjacency
 LEVEL = 2**12  # tanh = 1, in whole numbers
 MOST_STEPS = 10_000
 MOST_DEFAULT_STEPS = 2_000
+MOST_ROWS = 10**15  # that may be declared
 _LEAST_STEPS = 10
 _TABLE_BITS = 16
 
@@ -67,18 +68,25 @@ def residual_table(steps: int, radius: float, limit: int) -> ResidualTable:
 
 
 def default_steps(
-    rows: float, rho: Fraction, radius: float, log_vertices: float, adjacency: Adjacency
+    rows: float,
+    share: Fraction,
+    radius: float,
+    log_vertices: float,
+    adjacency: Adjacency,
+    pure: bool = False,
 ) -> int:
     """max(10, ⌈K*/8⌉), at most 2,000: docs/privacy/frank-wolfe.md.
 
-    K* minimises the bound on the error of one regression on that many rows, ρ being its budget;
-    `radius` is R·B, the largest margin.
+    K* minimises the bound on the error of one regression on that many rows; `share` is its ρ, or
+    its ε if `pure`. `radius` is R·B, the largest margin.
     """
     moves = 2 if adjacency is Adjacency.ADD_REMOVE else 4
     curvature = radius**2
-    slope = moves * radius / (1 + math.exp(-radius)) * log_vertices
-    noise = slope / math.sqrt(8 * float(rho)) / max(rows, 1e-300)
-    best = (4 * curvature / noise) ** (2 / 3)
+    slope = moves * radius / (1 + math.exp(-radius)) * log_vertices / max(rows, 1e-300)
+    if pure:  # 2Γ/K + K·slope/ε
+        best = math.sqrt(2 * curvature * float(share) / slope)
+    else:  # 2Γ/K + √K·slope/√(8ρ)
+        best = (4 * curvature * math.sqrt(8 * float(share)) / slope) ** (2 / 3)
     return int(min(MOST_DEFAULT_STEPS, max(_LEAST_STEPS, math.ceil(min(best, 1e9) / 8))))
 
 
@@ -98,6 +106,15 @@ def check_declared_rows(rows: object) -> int | None:
     """A public guess of the number of rows, or None."""
     if rows is None:
         return None
-    if isinstance(rows, bool) or not isinstance(rows, int | np.integer) or rows < 1:
-        raise InputError(f"declared_rows must be a whole number from 1, or None; got {rows!r}.")
-    return int(rows)
+    whole = isinstance(rows, int | np.integer) and not isinstance(rows, bool)
+    if not whole or not 1 <= int(rows) <= MOST_ROWS:  # type: ignore[call-overload]
+        raise InputError(
+            f"declared_rows must be a whole number from 1 to 1e15, or None; got {shown(rows)}."
+        )
+    return int(rows)  # type: ignore[call-overload, no-any-return]
+
+
+def shown(value: object) -> str:
+    """A setting as errors show it: never pages long."""
+    text = repr(value) if not isinstance(value, int) or abs(value) < 10**30 else "a huge number"
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privfield.errors import InputError
-from privfield.files import pack, read_bytes, unpack, write_whole
 from privfield.measure.frank_wolfe_steps import scale_of_iterate, weight_of_step
+from privfield.measure.released import Arrays, Header, Released
 from privfield.privacy.adjacency import Adjacency
-from privfield.privacy.budgets import NON_PRIVATE, ZCDP, NonPrivate, budget_from_json
+from privfield.privacy.budgets import NON_PRIVATE, Budget, NonPrivate, budget_from_json
 
-_FORMAT = 1
 NOT_PROVED = "NOT PROVED: as-printed noise in floating point does not keep its claim, for study"
 
 
 @dataclass(frozen=True, eq=False)
-class Trajectory:
+class Trajectory(Released):
     """The whole path of Frank–Wolfe: everything computed from it costs nothing more.
 
     At step a, regression i chose the block `chosen[a, i]` and the signs `signs[a, i]` on it; blocks
@@ -29,13 +27,15 @@ class Trajectory:
     `stamp` then says why.
     """
 
+    KIND = "frank-wolfe-trajectory"
+
     kind: str
     chosen: NDArray[np.int32]
     signs: NDArray[np.int8]
     starts: NDArray[np.int64]
     columns: int
     radius: float
-    cost: ZCDP | NonPrivate
+    cost: Budget | NonPrivate
     adjacency: Adjacency
     about: dict[str, Any] = field(default_factory=dict)
     stamp: str | None = None
@@ -50,6 +50,8 @@ class Trajectory:
             and bool((np.diff(self.starts, append=self.columns) > 0).all())
             and self.signs.shape[2] == np.diff(self.starts, append=self.columns).max()
             and bool(((self.chosen >= 0) & (self.chosen < self.starts.size)).all())
+            and bool((np.abs(self.signs) == 1).all())
+            and 0 < self.radius < np.inf
         )
         if not good:
             raise InputError("Trajectory: its arrays do not fit together.")
@@ -71,21 +73,8 @@ class Trajectory:
             add_vertex(total, self.chosen[a], self.signs[a], self.starts, weight_of_step(a + 1))
         return np.asarray(total * scale_of_iterate(count, self.radius), np.float64)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write to a file that appears whole or not at all."""
-        data = self.to_bytes()
-        with write_whole(path) as file:
-            file.write(data)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Trajectory:
-        """Read what `save` wrote; anything else is an `InputError`."""
-        return cls.from_bytes(read_bytes(path), repr(str(path)))
-
-    def to_bytes(self) -> bytes:
-        """The bytes of a saved file: a zip of JSON and arrays."""
+    def _parts(self) -> tuple[Header, Arrays]:
         header = {
-            "format": _FORMAT,
             "regressions": self.kind,
             "columns": self.columns,
             "radius": self.radius,
@@ -94,37 +83,23 @@ class Trajectory:
             "about": self.about,
             "stamp": self.stamp,
         }
-        arrays: dict[str, NDArray[Any]] = {
-            "chosen": self.chosen,
-            "signs": self.signs,
-            "starts": self.starts,
-        }
-        return pack("frank-wolfe-trajectory", header, arrays)
+        arrays: Arrays = {"chosen": self.chosen, "signs": self.signs, "starts": self.starts}
+        return header, arrays
 
     @classmethod
-    def from_bytes(cls, data: bytes, source: str = "this") -> Trajectory:
-        """Undo `to_bytes`; `source` names the origin in errors."""
-        header, arrays = unpack("frank-wolfe-trajectory", data, source)
-        if header.get("format") != _FORMAT:
-            raise InputError(f"{source} has format {header.get('format')!r}; this is {_FORMAT}.")
-        try:
-            cost = NON_PRIVATE if header["cost"] is None else budget_from_json(header["cost"])
-            if not isinstance(cost, ZCDP | NonPrivate):
-                raise ValueError
-            return cls(
-                str(header["regressions"]),
-                arrays["chosen"].astype(np.int32, casting="safe"),
-                arrays["signs"].astype(np.int8, casting="safe"),
-                arrays["starts"].astype(np.int64, casting="safe"),
-                int(header["columns"]),
-                float(header["radius"]),
-                cost,
-                Adjacency.parse(header["adjacency"]),
-                dict(header["about"]),
-                header["stamp"],
-            )
-        except (KeyError, TypeError, ValueError, AttributeError):  # InputError too
-            raise InputError(f"{source} is damaged: its parts do not fit together.") from None
+    def _from_parts(cls, header: Header, arrays: Arrays) -> Self:
+        return cls(
+            str(header["regressions"]),
+            arrays["chosen"].astype(np.int32, casting="safe"),
+            arrays["signs"].astype(np.int8, casting="safe"),
+            arrays["starts"].astype(np.int64, casting="safe"),
+            int(header["columns"]),
+            float(header["radius"]),
+            NON_PRIVATE if header["cost"] is None else budget_from_json(header["cost"]),
+            Adjacency.parse(header["adjacency"]),
+            dict(header["about"]),
+            header["stamp"],
+        )
 
     def __repr__(self) -> str:
         stamp = f"{self.stamp}. " if self.stamp else ""

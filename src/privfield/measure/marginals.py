@@ -13,6 +13,7 @@ from privfield.errors import InputError
 from privfield.measure.contrasts import centre_whole
 from privfield.measure.design import Design, Part, Task, choose_design
 from privfield.measure.measurements import Measurements
+from privfield.measure.released import stamp_of, tell
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import Budget, NonPrivate, check_budget
 from privfield.privacy.ledger import Ledger
@@ -87,7 +88,7 @@ def measure(
             batches = _report(table.batches(), progress, rows_are_public)
             counts = count_tables(batches, schema.shape, positions)
             total = int(counts[0].sum()) if rows_are_public else None
-            _tell(progress, Progress("adding noise"))
+            tell(progress, Progress("adding noise"))
             noisy = _add_noise(_tables(chosen, positions, counts), chosen, insecure_seed)
             steps = [grid * table.size if p.centred else grid for p, table in noisy]
             result = Measurements(
@@ -103,7 +104,7 @@ def measure(
                 cost,
                 neighbours,
                 1 / grid,
-                _stamp(spend, insecure_seed),
+                stamp_of(spend, insecure_seed),
                 tuple(part.centred for part in chosen.parts),
             )
             return result.to_bytes()
@@ -215,32 +216,19 @@ def _spread(seed: int, number: int) -> int:
     return seed if number == 0 else int(np.random.SeedSequence([seed, number]).generate_state(1)[0])
 
 
-def _stamp(budget: Budget | NonPrivate, insecure_seed: int | None) -> str | None:
-    if isinstance(budget, NonPrivate):
-        return "NOT PRIVATE: no noise was added (NON_PRIVATE)"
-    if insecure_seed is not None:
-        return "NOT PRIVATE: the noise is repeatable (insecure_seed)"
-    return None
-
-
 def _report(batches: Iterator[Any], progress: ProgressCallback | None, public: bool) -> Any:
     """Pass batches on; where the number of rows is public, tell each time a million is full.
 
     Batches end where records are long or odd, so news may not follow them; elsewhere even the
     number of messages would tell how many rows there are.
     """
-    _tell(progress, Progress("counting"))
+    tell(progress, Progress("counting"))
     rows = told = 0
     for batch in batches:
         yield batch
         rows += batch.rows
         while public and told + _NEWS_ROWS <= rows:
             told += _NEWS_ROWS
-            _tell(progress, Progress("counting", told))
+            tell(progress, Progress("counting", told))
     if public and (rows > told or not rows):
-        _tell(progress, Progress("counting", rows))
-
-
-def _tell(progress: ProgressCallback | None, news: Progress) -> None:
-    if progress is not None:
-        progress(news)
+        tell(progress, Progress("counting", rows))

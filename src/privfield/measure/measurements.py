@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privfield._version import __version__
 from privfield.errors import InputError
-from privfield.files import pack, read_bytes, unpack, write_whole
 from privfield.measure.contrasts import cell_variance, centre, combine
+from privfield.measure.released import Arrays, Header, Released, cost_from_json, cost_to_json
 from privfield.privacy.adjacency import Adjacency
-from privfield.privacy.budgets import NON_PRIVATE, Budget, NonPrivate, budget_from_json
+from privfield.privacy.budgets import Budget, NonPrivate
 from privfield.privacy.noise import LAWS, LawName, NoiseLaw
 from privfield.schema import Schema
 from privfield.schema_toml import schema_from_toml, schema_to_toml
 
-_FORMAT = 1
-
 
 @dataclass(frozen=True, eq=False)
-class Measurements:
+class Measurements(Released):
     """Noisy tables of some cliques. Everything computed from them is free of further privacy cost.
 
     `tables[i]` has one axis per name in `cliques[i]`. `noise` is the law and `scales[i]` its scale
@@ -35,6 +32,8 @@ class Measurements:
     only the interaction of its clique (means taken away along each axis) plus noise; `table` adds
     the interactions of a clique up again.
     """
+
+    KIND = "measurements"
 
     schema: Schema
     cliques: tuple[tuple[str, ...], ...]
@@ -175,21 +174,8 @@ class Measurements:
                 return position
         raise InputError(f"clique {tuple(clique)!r} was not measured; see .cliques for what was.")
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write to a file that appears whole or not at all."""
-        data = self.to_bytes()
-        with write_whole(path) as file:
-            file.write(data)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Measurements:
-        """Read what `save` wrote; anything else is an `InputError`."""
-        return cls.from_bytes(read_bytes(path), repr(str(path)))
-
-    def to_bytes(self) -> bytes:
-        """The bytes of a saved file: a zip of JSON and arrays."""
+    def _parts(self) -> tuple[Header, Arrays]:
         header = {
-            "format": _FORMAT,
             "version": __version__,
             "schema": schema_to_toml(self.schema),
             "cliques": [list(clique) for clique in self.cliques],
@@ -197,38 +183,30 @@ class Measurements:
             "scales": list(self.scales),
             "grid": self.grid,
             "total": self.total,
-            "cost": _cost_to_json(self.cost),
+            "cost": cost_to_json(self.cost),
             "adjacency": None if self.adjacency is None else str(self.adjacency),
             "stamp": self.stamp,
             "centred": list(self.centred),
         }
-        arrays = {f"table{index}": table for index, table in enumerate(self.tables)}
-        return pack("measurements", header, arrays)
+        return header, {f"table{index}": table for index, table in enumerate(self.tables)}
 
     @classmethod
-    def from_bytes(cls, data: bytes, source: str = "this") -> Measurements:
-        """Undo `to_bytes`; `source` names the origin in errors."""
-        header, arrays = unpack("measurements", data, source)
-        if header.get("format") != _FORMAT:
-            raise InputError(f"{source} has format {header.get('format')!r}; this is {_FORMAT}.")
-        try:
-            cliques = tuple(tuple(clique) for clique in header["cliques"])
-            adjacency = header["adjacency"]
-            return cls(
-                schema_from_toml(header["schema"]),
-                cliques,
-                tuple(arrays[f"table{index}"] for index in range(len(cliques))),
-                header["noise"],
-                tuple(header["scales"]),
-                header["total"],
-                _cost_from_json(header["cost"]),
-                None if adjacency is None else Adjacency.parse(adjacency),
-                header["grid"],
-                header["stamp"],
-                tuple(header.get("centred", ())),
-            )
-        except (KeyError, TypeError, ValueError, AttributeError):  # InputError too
-            raise InputError(f"{source} is damaged: its parts do not fit together.") from None
+    def _from_parts(cls, header: Header, arrays: Arrays) -> Self:
+        cliques = tuple(tuple(clique) for clique in header["cliques"])
+        adjacency = header["adjacency"]
+        return cls(
+            schema_from_toml(header["schema"]),
+            cliques,
+            tuple(arrays[f"table{index}"] for index in range(len(cliques))),
+            header["noise"],
+            tuple(header["scales"]),
+            header["total"],
+            cost_from_json(header["cost"]),
+            None if adjacency is None else Adjacency.parse(adjacency),
+            header["grid"],
+            header["stamp"],
+            tuple(header.get("centred", ())),
+        )
 
     def __repr__(self) -> str:
         stamp = f"{self.stamp}. " if self.stamp else ""
@@ -268,15 +246,3 @@ def _validate(m: Measurements) -> None:
         raise InputError(f"total must be None or a number from 0; got {m.total}.")
     if not (np.isfinite(m.grid) and m.grid > 0):
         raise InputError(f"grid must be above 0; got {m.grid}.")
-
-
-def _cost_to_json(cost: Budget | NonPrivate | None) -> Any:
-    if isinstance(cost, NonPrivate):
-        return "non-private"
-    return None if cost is None else cost.to_json()
-
-
-def _cost_from_json(data: Any) -> Budget | NonPrivate | None:
-    if data == "non-private":
-        return NON_PRIVATE
-    return None if data is None else budget_from_json(data)

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privfield.errors import InputError
-from privfield.files import pack, read_bytes, unpack, write_whole
-from privfield.measure.marginals import _stamp, _tell
-from privfield.measure.measurements import _cost_from_json, _cost_to_json
+from privfield.measure.released import (
+    Arrays,
+    Header,
+    Released,
+    cost_from_json,
+    cost_to_json,
+    stamp_of,
+    tell,
+)
 from privfield.models.ising import spin_names
 from privfield.privacy.adjacency import Adjacency, Sensitivity
 from privfield.privacy.budgets import Budget, NonPrivate, check_budget
@@ -23,20 +28,21 @@ from privfield.privacy.release import release
 from privfield.progress import Progress, ProgressCallback
 from privfield.schema import Schema
 
-_FORMAT = 1
 _BLOCK_CELLS = 1 << 23  # of float32 at a time
 _BLOCK_ROWS = 1 << 20  # sums of ±1 below 2²⁴ are exact in float32
 _MOST_VARIABLES = 8192
 
 
 @dataclass(frozen=True, eq=False)
-class Moments:
+class Moments(Released):
     """Noisy sums over people: `pairs[i, j]` of x_i·x_j and `singles[i]` of x_i, x = ±1.
 
     `pairs` is symmetric with a zero diagonal; each pair was released once. `noise` and `scale` are
     the law of every number. `total` is the public number of rows; where it is private it is None
     and `count` is its noisy value. Everything computed from these numbers costs nothing more.
     """
+
+    KIND = "moments"
 
     names: tuple[str, ...]
     pairs: NDArray[np.int64]
@@ -62,7 +68,11 @@ class Moments:
             raise InputError(
                 "either total or count must be given: the number of rows, or a noisy one."
             )
-        if self.noise not in LAWS or (self.scale > 0) == (self.noise == "none"):
+        size = self.total if self.count is None else self.count
+        if isinstance(size, bool) or not isinstance(size, int | np.integer):
+            raise InputError("total and count must be whole numbers.")
+        fits = self.scale == 0 if self.noise == "none" else 0 < self.scale < np.inf
+        if self.noise not in LAWS or not fits:
             raise InputError(f"noise {self.noise!r} does not go with the scale {self.scale}.")
         self.pairs.flags.writeable = self.singles.flags.writeable = False
 
@@ -84,56 +94,36 @@ class Moments:
         """Noisy E[x_i x_j], ones on the diagonal; `onto_elliptope` makes it possible again."""
         return np.asarray(self.pairs / self.rows + np.eye(len(self.names)))
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write to a file that appears whole or not at all."""
-        data = self.to_bytes()
-        with write_whole(path) as file:
-            file.write(data)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Moments:
-        """Read what `save` wrote; anything else is an `InputError`."""
-        return cls.from_bytes(read_bytes(path), repr(str(path)))
-
-    def to_bytes(self) -> bytes:
-        """The bytes of a saved file: a zip of JSON and arrays."""
+    def _parts(self) -> tuple[Header, Arrays]:
         header = {
-            "format": _FORMAT,
             "names": list(self.names),
             "noise": self.noise,
             "scale": self.scale,
             "total": self.total,
             "count": self.count,
-            "cost": _cost_to_json(self.cost),
+            "cost": cost_to_json(self.cost),
             "adjacency": str(self.adjacency),
             "stamp": self.stamp,
         }
-        return pack("moments", header, {"pairs": self.pairs, "singles": self.singles})
+        return header, {"pairs": self.pairs, "singles": self.singles}
 
     @classmethod
-    def from_bytes(cls, data: bytes, source: str = "this") -> Moments:
-        """Undo `to_bytes`; `source` names the origin in errors."""
-        header, arrays = unpack("moments", data, source)
-        if header.get("format") != _FORMAT:
-            raise InputError(f"{source} has format {header.get('format')!r}; this is {_FORMAT}.")
-        try:
-            cost = _cost_from_json(header["cost"])
-            if cost is None:
-                raise ValueError
-            return cls(
-                tuple(header["names"]),
-                arrays["pairs"].astype(np.int64, casting="safe"),
-                arrays["singles"].astype(np.int64, casting="safe"),
-                header["noise"],
-                float(header["scale"]),
-                header["total"],
-                header["count"],
-                cost,
-                Adjacency.parse(header["adjacency"]),
-                header["stamp"],
-            )
-        except (KeyError, TypeError, ValueError, AttributeError):  # InputError too
-            raise InputError(f"{source} is damaged: its parts do not fit together.") from None
+    def _from_parts(cls, header: Header, arrays: Arrays) -> Self:
+        cost = cost_from_json(header["cost"])
+        if cost is None:
+            raise ValueError
+        return cls(
+            tuple(header["names"]),
+            arrays["pairs"].astype(np.int64, casting="safe"),
+            arrays["singles"].astype(np.int64, casting="safe"),
+            header["noise"],
+            float(header["scale"]),
+            header["total"],
+            header["count"],
+            cost,
+            Adjacency.parse(header["adjacency"]),
+            header["stamp"],
+        )
 
     def __repr__(self) -> str:
         stamp = f"{self.stamp}. " if self.stamp else ""
@@ -215,13 +205,13 @@ def measure_moments(
         batches = read_signs(data, schema)
 
         def run() -> bytes:
-            _tell(progress, Progress("counting"))
+            tell(progress, Progress("counting"))
             pairs, singles, rows = sum_moments(batches, len(labels))
             upper = np.triu_indices(len(labels), 1)
             numbers = np.concatenate([pairs[upper], singles])
             if not rows_are_public:
                 numbers = np.append(numbers, rows)
-            _tell(progress, Progress("adding noise"))
+            tell(progress, Progress("adding noise"))
             if law.name != "none":
                 numbers = add_noise(numbers, law, insecure_seed)
             found = np.zeros_like(pairs)
@@ -236,7 +226,7 @@ def measure_moments(
                 None if rows_are_public else int(numbers[-1]),
                 cost,
                 neighbours,
-                _stamp(spend, insecure_seed),
+                stamp_of(spend, insecure_seed),
             )
             return result.to_bytes()
 

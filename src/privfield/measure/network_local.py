@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfield.errors import InputError
-from privfield.measure.marginals import _stamp
 from privfield.measure.network_release import LocalRelease
 from privfield.measure.network_statistics import whole_discordance
+from privfield.measure.released import stamp_of
 from privfield.networks.outcomes import check_missing, open_outcomes, positive_level
 from privfield.networks.public import PublicNetwork
 from privfield.privacy.adjacency import Adjacency, Sensitivity
@@ -58,7 +58,7 @@ def measure_network_local(
             f'{float(epsilon):g}. method="sufficient-statistic" takes any budget.'
         )
     ceiling, slope = network.largest_row_sum, 2 * int(np.abs(network.integers.data).max())
-    stamp = _stamp(spend, insecure_seed)
+    stamp = stamp_of(spend, insecure_seed)
 
     def prepare() -> Callable[[], bytes]:
         read = open_outcomes(outcomes, network.names, missing, schema)

@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfield.errors import InputError
-from privfield.measure.marginals import _stamp
 from privfield.measure.network_release import ObjectiveRelease
 from privfield.measure.network_statistics import LARGEST_SCALE
+from privfield.measure.released import stamp_of
 from privfield.networks.outcomes import check_missing, open_outcomes, positive_level
 from privfield.networks.public import PublicNetwork
 from privfield.privacy.adjacency import Adjacency, Sensitivity
@@ -171,7 +171,7 @@ def measure_network_objective(
     plan = plan_objective(
         network, cost.exact_epsilon, exact(bound, "bound"), abs(exact(guess, "guess"))
     )
-    stamp = _stamp(spend, insecure_seed)
+    stamp = stamp_of(spend, insecure_seed)
 
     def prepare() -> Callable[[], bytes]:
         read = open_outcomes(outcomes, network.names, missing, schema)

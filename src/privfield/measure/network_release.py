@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, fields
 from fractions import Fraction
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 from privfield._version import __version__
-from privfield.errors import InputError
-from privfield.files import pack, read_bytes, unpack, write_whole
-from privfield.measure.measurements import _cost_from_json, _cost_to_json
+from privfield.measure.released import Arrays, Header, Released, cost_from_json, cost_to_json
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import Budget, NonPrivate
 from privfield.privacy.noise import NoiseLaw
 
-_FORMAT = 1
-
 
 @dataclass(frozen=True)
-class NetworkRelease:
+class NetworkRelease(Released):
     """Common to all releases from one network; `digest` tells which network.
 
     `stamp` is None, or says why these numbers protect nobody.
     """
 
-    kind: ClassVar[str] = "network-release"
+    KIND = "network-release"
 
     digest: str
     cost: Budget | NonPrivate
@@ -36,32 +31,13 @@ class NetworkRelease:
         """One node's outcome is reversed; the network is public."""
         return Adjacency.FLIP_OUTCOME
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write to a file that appears whole or not at all."""
-        data = self.to_bytes()
-        with write_whole(path) as file:
-            file.write(data)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read what `save` wrote; anything else is an `InputError`."""
-        return cls.from_bytes(read_bytes(path), repr(str(path)))
-
-    def to_bytes(self) -> bytes:
-        """The bytes of a saved file."""
+    def _parts(self) -> tuple[Header, Arrays]:
         header = {field.name: _encode(getattr(self, field.name)) for field in fields(self)}
-        return pack(self.kind, {"format": _FORMAT, "version": __version__, **header}, {})
+        return {"version": __version__, **header}, {}
 
     @classmethod
-    def from_bytes(cls, data: bytes, source: str = "this") -> Self:
-        """Undo `to_bytes`; `source` names the origin in errors."""
-        header, _ = unpack(cls.kind, data, source)
-        if header.get("format") != _FORMAT:
-            raise InputError(f"{source} has format {header.get('format')!r}; this is {_FORMAT}.")
-        try:
-            return cls(**{field.name: _decode(header[field.name]) for field in fields(cls)})
-        except (KeyError, TypeError, ValueError, AttributeError):  # InputError too
-            raise InputError(f"{source} is damaged: its parts do not fit together.") from None
+    def _from_parts(cls, header: Header, arrays: Arrays) -> Self:
+        return cls(**{field.name: _decode(header[field.name]) for field in fields(cls)})
 
 
 @dataclass(frozen=True)
@@ -72,7 +48,7 @@ class StatisticRelease(NetworkRelease):
     origin + step · (a whole number), and `counts` are those whole numbers with noise of `laws`.
     """
 
-    kind: ClassVar[str] = "network-statistics"
+    KIND = "network-statistics"
 
     names: tuple[str, ...]
     counts: tuple[int, ...]
@@ -103,7 +79,7 @@ class LocalRelease(NetworkRelease):
     ∝ exp(−ε k/2), where s = max_j |m_j| of the data in whole numbers is private.
     """
 
-    kind: ClassVar[str] = "network-local"
+    KIND = "network-local"
 
     count: int
     origin: float
@@ -122,7 +98,7 @@ class LocalRelease(NetworkRelease):
 class ObjectiveRelease(NetworkRelease):
     """β by objective perturbation: a point of the grid 0, step, …, bound."""
 
-    kind: ClassVar[str] = "network-objective"
+    KIND = "network-objective"
 
     cell: int
     step: Fraction
@@ -140,7 +116,7 @@ class ObjectiveRelease(NetworkRelease):
 
 def _encode(value: Any) -> Any:
     if isinstance(value, Budget | NonPrivate):
-        return {"cost": _cost_to_json(value)}
+        return {"cost": cost_to_json(value)}
     if isinstance(value, NoiseLaw):
         return {"law": [value.name, value.scale, value.grid]}
     if isinstance(value, Fraction):
@@ -155,7 +131,7 @@ def _decode(value: Any) -> Any:
         return tuple(_decode(item) for item in value)
     if isinstance(value, dict):
         if "cost" in value:
-            return _cost_from_json(value["cost"])
+            return cost_from_json(value["cost"])
         if "law" in value:
             return NoiseLaw(*value["law"])
         return Fraction(value["fraction"])

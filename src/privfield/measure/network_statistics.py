@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfield.errors import InputError
-from privfield.measure.marginals import _stamp
 from privfield.measure.network_release import StatisticRelease
+from privfield.measure.released import stamp_of
 from privfield.networks.outcomes import check_missing, open_outcomes, positive_level
 from privfield.networks.public import PublicNetwork
 from privfield.privacy.adjacency import Adjacency, Sensitivity
@@ -121,7 +121,7 @@ def measure_network(
     starts = [total * each.unit for total, each in zip(totals, covariates, strict=True)]
     origins = (network.total * network.unit, *starts)
     steps = (-4 * network.unit, *(-2 * each.unit for each in covariates))
-    stamp = _stamp(spend, insecure_seed)
+    stamp = stamp_of(spend, insecure_seed)
 
     def prepare() -> Callable[[], bytes]:
         read = open_outcomes(outcomes, network.names, missing, schema)

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, Context, Decimal, localcontext
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privfield.errors import InputError
-from privfield.files import pack, read_bytes, unpack, write_whole
-from privfield.measure.marginals import _check_cells, _check_cliques, _stamp, _tell
+from privfield.measure.marginals import _check_cells, _check_cliques
+from privfield.measure.released import Arrays, Header, Released, stamp_of, tell
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import NON_PRIVATE, ApproxDP, NonPrivate, budget_from_json
 from privfield.privacy.conversions import epsilon_for
@@ -36,17 +35,18 @@ MASS = 2**18  # the probability 1, in whole numbers
 ORDERS = (*range(2, 65), *(int(64 * 1.1**k) for k in range(1, 44)))  # of Rényi divergences
 _BOX = 100.0  # log-potentials stay within ± this: post-processing that keeps them finite
 _CHUNK = 1 << 14  # rows at a time
-_FORMAT = 1
 
 
 @dataclass(frozen=True, eq=False)
-class SGDTrajectory:
+class SGDTrajectory(Released):
     """Noisy sums of clipped gradients, one row per step: what private SGD releases.
 
     `gradients` holds whole numbers, of which one is `unit`; each has noise of scale `scale` (σ, in
     the same units as the clip). Everything computed from them costs nothing more. `cost` states ε
     and δ. The cost does not cover a choice of settings by looking at the data or at results.
     """
+
+    KIND = "sgd-trajectory"
 
     schema: Schema
     cliques: tuple[tuple[str, ...], ...]
@@ -84,21 +84,8 @@ class SGDTrajectory:
         parts = zip(np.split(total / kept, ends), shapes, strict=True)
         return [part.reshape(shape) for part, shape in parts]
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write to a file that appears whole or not at all."""
-        data = self.to_bytes()
-        with write_whole(path) as file:
-            file.write(data)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> SGDTrajectory:
-        """Read what `save` wrote; anything else is an `InputError`."""
-        return cls.from_bytes(read_bytes(path), repr(str(path)))
-
-    def to_bytes(self) -> bytes:
-        """The bytes of a saved file: a zip of JSON and one array."""
+    def _parts(self) -> tuple[Header, Arrays]:
         header = {
-            "format": _FORMAT,
             "schema": schema_to_toml(self.schema),
             "cliques": [list(clique) for clique in self.cliques],
             "numbers": [self.unit, self.scale, self.sampling_rate, self.clip, self.learning_rate],
@@ -106,30 +93,23 @@ class SGDTrajectory:
             "adjacency": str(self.adjacency),
             "stamp": self.stamp,
         }
-        return pack("sgd-trajectory", header, {"gradients": self.gradients})
+        return header, {"gradients": self.gradients}
 
     @classmethod
-    def from_bytes(cls, data: bytes, source: str = "this") -> SGDTrajectory:
-        """Undo `to_bytes`; `source` names the origin in errors."""
-        header, arrays = unpack("sgd-trajectory", data, source)
-        if header.get("format") != _FORMAT:
-            raise InputError(f"{source} has format {header.get('format')!r}; this is {_FORMAT}.")
-        try:
-            unit, scale, rate, clip, learning_rate = map(float, header["numbers"])
-            cost = NON_PRIVATE if header["cost"] is None else budget_from_json(header["cost"])
-            if not isinstance(cost, ApproxDP | NonPrivate):
-                raise ValueError
-            return cls(
-                schema_from_toml(header["schema"]),
-                tuple(tuple(clique) for clique in header["cliques"]),
-                arrays["gradients"].astype(np.int64, casting="safe"),
-                *(unit, scale, rate, clip, learning_rate),
-                cost,
-                Adjacency.parse(header["adjacency"]),
-                header["stamp"],
-            )
-        except (KeyError, TypeError, ValueError, AttributeError):  # InputError too
-            raise InputError(f"{source} is damaged: its parts do not fit together.") from None
+    def _from_parts(cls, header: Header, arrays: Arrays) -> Self:
+        unit, scale, rate, clip, learning_rate = map(float, header["numbers"])
+        cost = NON_PRIVATE if header["cost"] is None else budget_from_json(header["cost"])
+        if not isinstance(cost, ApproxDP | NonPrivate):
+            raise ValueError
+        return cls(
+            schema_from_toml(header["schema"]),
+            tuple(tuple(clique) for clique in header["cliques"]),
+            arrays["gradients"].astype(np.int64, casting="safe"),
+            *(unit, scale, rate, clip, learning_rate),
+            cost,
+            Adjacency.parse(header["adjacency"]),
+            header["stamp"],
+        )
 
     def __repr__(self) -> str:
         stamp = f"{self.stamp}. " if self.stamp else ""
@@ -188,7 +168,7 @@ def private_sgd(
         table = open_table(data, schema)
 
         def run() -> bytes:
-            _tell(progress, Progress("reading"))
+            tell(progress, Progress("reading"))
             columns = _columns(table)
             entropy, seeds = _randomness(insecure_seed, steps)
             theta = np.zeros(cells.count)
@@ -198,10 +178,10 @@ def private_sgd(
                 noisy = total if law.name == "none" else add_noise(total, law, seeds[step])
                 theta = _move(theta, noisy, learning_rate)
                 found[step] = noisy
-                _tell(progress, Progress("private SGD", step + 1))
+                tell(progress, Progress("private SGD", step + 1))
             unit = 1 / (WEIGHT * MASS)
             numbers = (unit, law.scale * unit, float(rate), float(bound), learning_rate)
-            stamp = _stamp(budget, insecure_seed)
+            stamp = stamp_of(budget, insecure_seed)
             result = SGDTrajectory(schema, names, found, *numbers, budget, neighbours, stamp)
             return result.to_bytes()
 

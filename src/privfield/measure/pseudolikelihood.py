@@ -5,23 +5,30 @@ docs/privacy/moments.md has the claim and the proof.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privfield.errors import InputError
-from privfield.files import pack, read_bytes, unpack, write_whole
-from privfield.measure.marginals import _spread, _stamp, _tell
-from privfield.measure.measurements import _cost_from_json, _cost_to_json
+from privfield.measure.frank_wolfe_steps import check_declared_rows
+from privfield.measure.marginals import _spread
 from privfield.measure.moments import check_extras, check_variables
+from privfield.measure.released import (
+    Arrays,
+    Header,
+    Released,
+    cost_from_json,
+    cost_to_json,
+    stamp_of,
+    tell,
+)
 from privfield.privacy.adjacency import Adjacency
-from privfield.privacy.budgets import ZCDP, ApproxDP, Budget, NonPrivate, PureDP, check_budget
+from privfield.privacy.budgets import ZCDP, ApproxDP, Budget, NonPrivate, check_budget
 from privfield.privacy.ledger import Ledger
 from privfield.privacy.noise import NoiseLaw, add_noise
 from privfield.privacy.release import release
@@ -39,16 +46,17 @@ _CLIP = Fraction(5, 4)  # of the norm that all gradients have at the start
 _MOST_STEPS = 10_000
 _STEP = 0.5  # of a Newton step at independence
 _CHUNK = 1 << 14  # rows at a time
-_FORMAT = 1
 
 
 @dataclass(frozen=True, eq=False)
-class PseudolikelihoodTrajectory:
+class PseudolikelihoodTrajectory(Released):
     """Noisy sums of clipped gradients, one row per step: all p(p−1)/2 pairs, then all variables.
 
     Numbers are whole; one is `unit`. Each has discrete Gaussian noise of scale `scale` (in the same
     whole numbers). `rows` is the public or declared number of rows that steps divide by.
     """
+
+    KIND = "pseudolikelihood-trajectory"
 
     names: tuple[str, ...]
     gradients: NDArray[np.int64]
@@ -82,50 +90,30 @@ class PseudolikelihoodTrajectory:
         total = total / kept
         return total[:, :p], total[:, p]
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write to a file that appears whole or not at all."""
-        data = self.to_bytes()
-        with write_whole(path) as file:
-            file.write(data)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> PseudolikelihoodTrajectory:
-        """Read what `save` wrote; anything else is an `InputError`."""
-        return cls.from_bytes(read_bytes(path), repr(str(path)))
-
-    def to_bytes(self) -> bytes:
-        """The bytes of a saved file: a zip of JSON and one array."""
+    def _parts(self) -> tuple[Header, Arrays]:
         header = {
-            "format": _FORMAT,
             "names": list(self.names),
             "numbers": [self.unit, self.scale, self.width, self.rows],
-            "cost": _cost_to_json(self.cost),
+            "cost": cost_to_json(self.cost),
             "adjacency": str(self.adjacency),
             "stamp": self.stamp,
         }
-        return pack("pseudolikelihood-trajectory", header, {"gradients": self.gradients})
+        return header, {"gradients": self.gradients}
 
     @classmethod
-    def from_bytes(cls, data: bytes, source: str = "this") -> PseudolikelihoodTrajectory:
-        """Undo `to_bytes`; `source` names the origin in errors."""
-        header, arrays = unpack("pseudolikelihood-trajectory", data, source)
-        if header.get("format") != _FORMAT:
-            raise InputError(f"{source} has format {header.get('format')!r}; this is {_FORMAT}.")
-        try:
-            unit, scale, width, rows = map(float, header["numbers"])
-            cost = _cost_from_json(header["cost"])
-            if cost is None:
-                raise ValueError
-            return cls(
-                tuple(header["names"]),
-                arrays["gradients"].astype(np.int64, casting="safe"),
-                *(unit, scale, width, rows),
-                cost,
-                Adjacency.parse(header["adjacency"]),
-                header["stamp"],
-            )
-        except (KeyError, TypeError, ValueError, AttributeError):  # InputError too
-            raise InputError(f"{source} is damaged: its parts do not fit together.") from None
+    def _from_parts(cls, header: Header, arrays: Arrays) -> Self:
+        unit, scale, width, rows = map(float, header["numbers"])
+        cost = cost_from_json(header["cost"])
+        if cost is None:
+            raise ValueError
+        return cls(
+            tuple(header["names"]),
+            arrays["gradients"].astype(np.int64, casting="safe"),
+            *(unit, scale, width, rows),
+            cost,
+            Adjacency.parse(header["adjacency"]),
+            header["stamp"],
+        )
 
     def __repr__(self) -> str:
         stamp = f"{self.stamp}. " if self.stamp else ""
@@ -167,7 +155,7 @@ def measure_pseudolikelihood(
     if schema is not None and schema.unit is not None:
         raise InputError("gradients of single rows are clipped: schema.unit must be None.")
     count, bound = _check_settings(p, steps, width, clip)
-    declared = check_declared_rows(declared_rows, neighbours)
+    declared = _declared(declared_rows, neighbours)
     square = bound * (WEIGHT * CHANCE) ** 2  # of the most that a row adds
     law, cost = NoiseLaw("none", 0.0), spend
     if isinstance(spend, Budget):
@@ -179,7 +167,7 @@ def measure_pseudolikelihood(
         batches = read_signs(data, schema)
 
         def run() -> bytes:
-            _tell(progress, Progress("reading"))
+            tell(progress, Progress("reading"))
             signs = np.concatenate([np.empty((0, p), np.int8), *batches])
             rows = float(max(1, len(signs)) if declared is None else declared)
             joint = np.zeros((p, p + 1))
@@ -191,9 +179,9 @@ def measure_pseudolikelihood(
                     total = add_noise(total, law, seed)
                 joint = _move(joint, total, rows, float(width))
                 found[step] = total
-                _tell(progress, Progress("noisy gradients", step + 1))
+                tell(progress, Progress("noisy gradients", step + 1))
             numbers = (1 / (WEIGHT * CHANCE), law.scale, float(width), rows)
-            stamp = _stamp(spend, insecure_seed)
+            stamp = stamp_of(spend, insecure_seed)
             result = PseudolikelihoodTrajectory(labels, found, *numbers, cost, neighbours, stamp)
             return result.to_bytes()
 
@@ -221,16 +209,15 @@ def measure_pseudolikelihood(
     return PseudolikelihoodTrajectory.from_bytes(released)
 
 
-def check_declared_rows(declared: object, adjacency: Adjacency) -> int | None:
+def _declared(declared: object, adjacency: Adjacency) -> int | None:
     """The declared number of rows where the true one is private; None where it is public."""
-    if adjacency is Adjacency.REPLACE_ONE and declared is None:
-        return None
-    if isinstance(declared, bool) or not isinstance(declared, int | np.integer) or declared < 1:
+    found = check_declared_rows(declared)
+    if found is None and adjacency is not Adjacency.REPLACE_ONE:
         raise InputError(
-            "declared_rows must be a whole number from 1: under 'add-remove' the number of rows is "
-            f"private, so say about how many there are; got {declared!r}."
+            "declared_rows must be given: under 'add-remove' the number of rows is private, so say "
+            "about how many there are."
         )
-    return int(declared)
+    return found
 
 
 def _check_settings(
@@ -244,9 +231,9 @@ def _check_settings(
     if not 0 < exact(width, "width") <= 1000:
         raise InputError(f"width must lie above 0 and not above 1000; got {width}.")
     largest = Fraction(p * (2 * p - 1))  # no gradient has a larger square
-    square = largest * _CLIP**2 / 4 if clip is None else min(exact(clip, "clip") ** 2, largest)
-    if not square >= Fraction(1, 10**6):
+    if clip is not None and exact(clip, "clip") < Fraction(1, 1000):
         raise InputError(f"clip must be at least 0.001; got {clip}.")
+    square = largest * _CLIP**2 / 4 if clip is None else min(exact(clip, "clip") ** 2, largest)
     return int(count), square  # type: ignore[call-overload]
 
 
@@ -254,7 +241,9 @@ def _calibrate(
     budget: Budget, square: Fraction, steps: int, adjacency: Adjacency
 ) -> tuple[NoiseLaw, Budget]:
     """Discrete Gaussian noise: one row moves a sum by Δ ≤ R, or 2R if it is replaced."""
-    if isinstance(budget, PureDP) or (isinstance(budget, ApproxDP) and budget.exact_delta == 0):
+    if not isinstance(budget, ZCDP | ApproxDP) or (
+        isinstance(budget, ApproxDP) and budget.exact_delta == 0
+    ):
         raise InputError(
             "budget must have δ > 0 or be in ρ (pf.ApproxDP, pf.ZCDP) for method "
             "'pseudolikelihood': its Gaussian noise satisfies no pure ε."

@@ -30,7 +30,7 @@ def release_probabilities(epsilon: Fraction, delta: Fraction) -> tuple[Fraction,
     """π_0, π_1, … up to the first that is 1: exact fractions that keep (epsilon, delta)-DP.
 
     >>> [round(float(p), 3) for p in release_probabilities(Fraction(1), Fraction(1, 100))][:5]
-    [0.01, 0.037, 0.111, 0.312, 0.743]
+    [0.01, 0.037, 0.111, 0.312, 0.751]
     """
     if not 0 < epsilon <= 20:
         raise InputError(f"epsilon of a stable release must lie in (0, 20]; got {float(epsilon)}.")

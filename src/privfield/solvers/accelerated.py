@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privfield.errors import InputError
+
 Array = NDArray[Any]  # float32 or float64
 Smooth = Callable[[Array], tuple[Array, Array]]  # rows → value and gradient of each row
 Prox = Callable[[Array, Array], Array]  # rows, step of each row → rows
@@ -46,6 +48,8 @@ def minimise(
     momentum starts anew where it points uphill (O'Donoghue & Candès 2015). It stops when no entry
     moves by more than `tolerance` over the curvature.
     """
+    if max_iterations < 1:
+        raise InputError(f"max_iterations must be at least 1; got {max_iterations}.")
     dtype = start.dtype
     x = start.copy()
     y, t = x, np.ones(len(x), dtype)

@@ -60,7 +60,9 @@ def fista_logistic(
     dtype: Any = np.float32 if single else np.float64
     gram = _gram(features, dtype)
     steepest = float(np.linalg.eigvalsh(gram)[-1]) if gram.size else 1.0
-    w = np.zeros((labels.shape[1], features.shape[1])) if start is None else np.array(start)
+    w = np.zeros(open_.shape) if start is None else np.array(start, np.float64)
+    if w.shape != open_.shape:
+        raise InputError(f"start must have shape {open_.shape}; got {w.shape}.")
     w = project_l1(np.where(open_, w, 0.0), limit)
     loss, gradient, bend = _evaluate(features, labels, w, open_, dtype)
     gap = _gap(w, gradient, limit)
@@ -108,6 +110,10 @@ def _check(
         raise InputError(
             f"X and Y must be 2-D with equally many rows, at least one; got {X.shape}, {Y.shape}."
         )
+    if any(each.dtype.kind not in "biuf" for each in (X, Y)):
+        raise InputError(f"X and Y must hold numbers; got dtypes {X.dtype} and {Y.dtype}.")
+    if any(each.dtype.kind == "f" and not np.isfinite(each).all() for each in (X, Y)):
+        raise InputError("X and Y must hold finite numbers only.")
     shape = (Y.shape[1], X.shape[1])
     limit = np.array(radius, dtype=np.float64)
     if limit.ndim > 1 or (limit.ndim == 1 and len(limit) != shape[0]) or not (limit >= 0).all():

@@ -35,6 +35,8 @@ def rise(
     z = np.asarray(signs, np.float64)
     if z.ndim != 2 or not z.size:
         raise InputError(f"signs must be 2-D with at least one row and column; got {z.shape}.")
+    if not np.isfinite(z).all():
+        raise InputError("signs must hold finite numbers only.")
     n, p = z.shape
     if penalty is None:
         penalty = _CONSTANT[bool(log)] * math.sqrt(math.log(max(p, 2) ** 2 / _CHANCE) / n)

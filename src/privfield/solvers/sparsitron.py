@@ -36,13 +36,17 @@ def sparsitron(
         raise InputError(
             f"X and Y must be 2-D with equally many rows, at least two; got {X.shape}, {Y.shape}."
         )
-    if not 0 < held_out < 1 or batch < 1 or candidates < 1 or not radius >= 0:
+    if not X.shape[1] or not (np.isfinite(X).all() and np.isfinite(Y).all()):
+        raise InputError("X must have at least one column, and X and Y finite numbers only.")
+    if not 0 < held_out < 1 or batch < 1 or candidates < 1 or not 0 <= radius < np.inf:
         raise InputError(
             "held_out must lie between 0 and 1, batch and candidates be at least 1, radius at "
             f"least 0; got {held_out}, {batch}, {candidates}, {radius}."
         )
     shape = (Y.shape[1], X.shape[1])
     open_ = np.ones(shape) if allowed is None else np.asarray(allowed, np.float64)
+    if open_.shape != shape:
+        raise InputError(f"allowed must have shape {shape}; got {open_.shape}.")
     rows = min(len(X) - 1, max(1, round((1 - held_out) * len(X))))
     beta = 1 - min(0.5, math.sqrt(math.log(2 * shape[1]) / rows))
     total = np.zeros(shape)  # Σ (prediction − y) x: all that the weights depend on

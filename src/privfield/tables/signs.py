@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -22,19 +22,27 @@ def read_signs(data: Any, schema: Schema | None = None) -> Iterator[Signs]:
     Arrays are read by one public rule: a value above 0 is +1, anything else (NaN too) is −1.
     Frames and files need a schema whose variables all have two levels: the second level is +1.
     """
+    return open_signs(data, schema)[0]()
+
+
+def open_signs(
+    data: Any, schema: Schema | None = None
+) -> tuple[Callable[[], Iterator[Signs]], bool]:
+    """What starts to read the rows, and whether it may do so again; opens the source once."""
     if schema is not None:
         _check_schema(schema)
     if isinstance(data, np.ndarray):
         check_array(data)
         if schema is not None:
             open_table(data, schema)  # checks the number of columns and the privacy unit
-        return _array_signs(data)
+        return lambda: _array_signs(data), True
     if schema is None:
         raise InputError(
             "schema is needed to read a frame or a file: a pf.Schema with two levels per variable. "
             "Without one, pass a 2-D numpy array (a value above 0 is +1, anything else −1)."
         )
-    return _table_signs(open_table(data, schema))
+    table = open_table(data, schema)
+    return lambda: _table_signs(table), table.passes
 
 
 def stack_signs(data: Any, schema: Schema | None = None) -> Signs:
