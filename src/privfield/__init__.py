@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from privfield.learn.peer import PeerEffect as PeerEffect
     from privfield.learn.polynomial import PolynomialLearner as PolynomialLearner
     from privfield.learn.sparse_logistic import SparseLogistic as SparseLogistic
+    from privfield.learn.structure import StructureLearner as StructureLearner
     from privfield.measure.chain_measurements import ChainMeasurements as ChainMeasurements
     from privfield.models.chain import ChainModel as ChainModel
     from privfield.tables.check import CheckReport
@@ -56,6 +57,7 @@ _LAZY = {  # loaded when they are first asked for: importing privfield stays qui
     "PeerEffect": "privfield.learn.peer",
     "PolynomialLearner": "privfield.learn.polynomial",
     "SparseLogistic": "privfield.learn.sparse_logistic",
+    "StructureLearner": "privfield.learn.structure",
 }
 
 

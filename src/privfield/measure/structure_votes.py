@@ -1,0 +1,65 @@
+"""One vote for each block, whatever happens in it, and what all votes together decide.
+
+Votes, margins and failures are private: only `Decision.value` may leave, and only if released.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfield.privacy.stability import majority_stability, mode_stability
+
+Votes = NDArray[np.bool_]
+Finder = Callable[[NDArray[Any]], Votes]
+
+_CERTAIN = 1 << 40  # the stability of what no vote could change
+
+
+@dataclass(frozen=True, eq=False)
+class Decision:
+    """Which candidates are edges, and how many votes may change before another set would be."""
+
+    value: Votes
+    stability: int
+
+
+def cast_vote(finder: Finder, rows: NDArray[Any], size: int) -> Votes:
+    """What the finder says of one block; "no edges" if it fails in any way.
+
+    Exceptions and warnings depend on records, so none gets out. Ctrl-C does.
+    """
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            vote = np.asarray(finder(rows))
+    except Exception:
+        return np.zeros(size, bool)
+    return vote if vote.shape == (size,) and vote.dtype == bool else np.zeros(size, bool)
+
+
+def decide_by_majority(votes: Iterable[Votes], blocks: int, size: int) -> Decision:
+    """Each candidate by itself, the whole as stable as its least stable part."""
+    yes = np.zeros(size, np.int64)
+    for vote in votes:
+        yes += vote
+    counts = np.unique(yes).tolist()
+    stable = min((majority_stability(count, blocks) for count in counts), default=_CERTAIN)
+    return Decision(2 * yes > blocks, stable)
+
+
+def decide_by_mode(votes: Iterable[Votes], blocks: int, size: int) -> Decision:
+    """The set of edges that most blocks found; of equally frequent ones (stability 0) any fixed."""
+    cast = Counter(np.packbits(vote).tobytes() for vote in votes)
+    most = max(cast, key=lambda ballot: (cast[ballot], ballot))
+    value = np.unpackbits(np.frombuffer(most, np.uint8), count=size).astype(bool)
+    return Decision(value, mode_stability(cast.values()) if size else _CERTAIN)
+
+
+DECIDE = {"edge-majority": decide_by_majority, "mode": decide_by_mode}
