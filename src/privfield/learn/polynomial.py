@@ -5,36 +5,50 @@ from __future__ import annotations
 from typing import Any, Self
 
 from privfield.errors import InputError
+from privfield.estimate.parity_polynomial import check_threshold, polynomial_from_parities
 from privfield.estimate.trajectories import polynomial_from_trajectory
 from privfield.learn.base import Learner
 from privfield.measure.frank_wolfe_polynomial import frank_wolfe_polynomial
 from privfield.measure.frank_wolfe_trajectory import Trajectory
-from privfield.models.polynomial import PolynomialMRF
+from privfield.measure.parity_answers import ParityAnswers
+from privfield.measure.polynomial_phases import QUERY_SHARE, measure_polynomial
+from privfield.models.polynomial import Monomial, PolynomialMRF
 from privfield.privacy.budgets import Budget, NonPrivate
 from privfield.privacy.ledger import Ledger
 from privfield.progress import ProgressCallback
 from privfield.schema import Schema
 
+_QUERIES = ("auto", "gaussian", "pmw", "sepfem", "fem")
+
 
 class PolynomialLearner(Learner):
     """Learns P(x) ∝ exp(h(x)) on ±1 variables, h of degree `order`, under differential privacy.
 
-    `width` bounds the summed |coefficients| of monomials with any one variable. With
-    `objective="l1"` each variable is regressed on products of up to `order` − 1 others, and the
-    estimates of a monomial are averaged (Zhang et al. 2020, Algorithm 4). Arrays are read by one
-    rule: above 0 is +1, anything else −1; frames and files need a `schema` with two levels per
-    variable. After `fit`:
+    `width` bounds the summed |coefficients| of monomials with any one variable. Each variable is
+    regressed on products of up to `order` − 1 others. With `objective="l1"` the estimates of a
+    monomial are averaged (Zhang et al. 2020, Algorithm 4). With `objective="linf"` a share of the
+    budget, `query_share`, also buys the mean of every product of up to `order` − 1 variables by
+    the method `queries`, which finds the maximal monomials, those that are part of no larger one,
+    and their coefficients (Algorithm 5). `threshold` is how large a coefficient must be to count;
+    by default five standard errors. `split="printed"` is the paper's split of rows, for study.
 
-    * `model_`: the `pf.PolynomialMRF`;
-    * `trajectory_`: all that was released;
-    * `cost_` (in zCDP, whatever the budget), `adjacency_`.
+    Arrays are read by one rule: above 0 is +1, anything else −1; frames and files need a `schema`
+    with two levels per variable. After `fit`:
+
+    * `model_`: the `pf.PolynomialMRF`. With "linf", maximal monomials have the coefficients of
+      Algorithm 5, monomials that hold one properly are left out, all others are as with "l1";
+    * `maximal_` ("linf"): the maximal monomials and their coefficients;
+    * `derivatives_` ("linf"): estimates of E[∂_S h] for all sets S. This is the coefficient where S
+      is maximal; otherwise it includes what larger monomials add on average;
+    * `trajectory_` and `answers_` (None with "l1" or order 1): all that was released;
+    * `cost_` (in zCDP, or ε of a pure budget), `adjacency_`.
 
     >>> import numpy as np, privfield as pf
     >>> truth = pf.PolynomialMRF({(0, 1, 2): 1.0}, size=3)
     >>> data = truth.sample(20_000, np.random.default_rng(0))
     >>> learner = pf.PolynomialLearner(pf.ZCDP(1), order=3, width=1.5).fit(data)
-    >>> bool(learner.model_.coefficients[(0, 1, 2)] > 0.5)
-    True
+    >>> list(learner.maximal_), bool(learner.model_.coefficients[(0, 1, 2)] > 0.5)
+    ([(0, 1, 2)], True)
     """
 
     def __init__(
@@ -42,9 +56,12 @@ class PolynomialLearner(Learner):
         budget: Budget | NonPrivate,
         order: int = 3,
         width: float = 2.0,
-        objective: str = "l1",
+        objective: str = "linf",
         queries: str = "auto",
         *,
+        query_share: float = QUERY_SHARE,
+        threshold: float | None = None,
+        split: str = "shared",
         steps: int | None = None,
         schema: Schema | None = None,
         adjacency: str = "replace-one",
@@ -59,6 +76,9 @@ class PolynomialLearner(Learner):
         self.width = width
         self.objective = objective
         self.queries = queries
+        self.query_share = query_share
+        self.threshold = threshold
+        self.split = split
         self.steps = steps
         self.schema = schema
         self.adjacency = adjacency
@@ -70,35 +90,62 @@ class PolynomialLearner(Learner):
 
     model_: PolynomialMRF
     trajectory_: Trajectory
+    answers_: ParityAnswers | None
+    maximal_: dict[Monomial, float]
+    derivatives_: dict[Monomial, float]
 
     def fit(self, data: Any, y: Any = None) -> Self:
-        """Run the private regressions, which is charged, and average them into a polynomial."""
-        if self.objective == "linf":
-            raise InputError("objective='linf' is not available yet; use objective='l1'.")
-        if self.objective != "l1":
+        """Measure, which is charged once, and turn what was released into a polynomial."""
+        self._check()
+        self._forget()
+        options = {
+            "steps": self.steps,
+            "adjacency": self.adjacency,
+            "ledger": self.ledger,
+            "job": self.job,
+            "insecure_seed": self.insecure_seed,
+            "progress": self.progress,
+            "declared_rows": self.declared_rows,
+        }
+        if self.objective == "l1":
+            self._fit_l1(data, options)
+        else:
+            self._fit_linf(data, options)
+        self.adjacency_ = self.trajectory_.adjacency
+        return self
+
+    def _fit_l1(self, data: Any, options: dict[str, Any]) -> None:
+        self.trajectory_ = frank_wolfe_polynomial(
+            data, self.schema, self.budget, self.order, self.width, **options
+        )
+        self.answers_ = None
+        self.cost_ = self.trajectory_.cost
+        self.model_ = polynomial_from_trajectory(self.trajectory_)
+
+    def _fit_linf(self, data: Any, options: dict[str, Any]) -> None:
+        released = measure_polynomial(
+            *(data, self.budget, self.order, self.width),
+            queries=self.queries,
+            query_share=self.query_share,
+            split=self.split,
+            schema=self.schema,
+            **options,
+        )
+        self.trajectory_, self.answers_ = released.trajectory, released.answers
+        self.cost_ = released.cost
+        self.model_, found = polynomial_from_parities(
+            self.trajectory_, self.answers_, threshold=self.threshold
+        )
+        self.maximal_, self.derivatives_ = found.maximal, found.derivatives
+
+    def _check(self) -> None:
+        if self.objective not in ("l1", "linf"):
             raise InputError(f"objective must be 'l1' or 'linf'; got {self.objective!r}.")
-        if self.queries not in ("auto", "gaussian", "pmw", "sepfem"):
+        if self.queries not in _QUERIES:
             raise InputError(
-                "queries must be 'auto', 'gaussian', 'pmw' or 'sepfem' (objective='l1' asks none); "
-                f"got {self.queries!r}."
+                f"queries must be one of {', '.join(map(repr, _QUERIES))} (objective='l1' asks "
+                f"none); got {self.queries!r}."
             )
         if self.schema is not None and not isinstance(self.schema, Schema):
             raise InputError(f"schema must be a pf.Schema; got {type(self.schema).__name__}.")
-        self.trajectory_ = frank_wolfe_polynomial(
-            data,
-            self.schema,
-            self.budget,
-            self.order,
-            self.width,
-            steps=self.steps,
-            adjacency=self.adjacency,
-            ledger=self.ledger,
-            job=self.job,
-            insecure_seed=self.insecure_seed,
-            progress=self.progress,
-            declared_rows=self.declared_rows,
-        )
-        self.cost_ = self.trajectory_.cost
-        self.adjacency_ = self.trajectory_.adjacency
-        self.model_ = polynomial_from_trajectory(self.trajectory_)
-        return self
+        check_threshold(self.threshold)

@@ -1,0 +1,327 @@
+"""Parity queries and what they are for; prints Markdown tables and draws docs/figures/parities.png.
+
+1. The largest error over all parities of up to three variables, by release method, as rows grow.
+2. Maximal monomials of three-wise models: regressions alone (Zhang et al. 2020, Algorithm 4), with
+   parity answers (Algorithm 5), and with the paper's split of rows and budget.
+3. How much of the budget parity answers should have.
+4. One round of private multiplicative weights over one Walsh–Hadamard transform of the same size.
+
+Rows come from random sparse three-wise models. Errors of releases are against the rows' own means,
+those of monomials against the model. Every method sees the same rows; numbers are means over
+repetitions. `python benchmarks/parities.py releases` makes one table only (also: learning, shares,
+speed). OMP_NUM_THREADS=1 keeps it to one core.
+"""
+
+import sys
+import time
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+
+import privfield as pf
+from privfield.inference.walsh_hadamard import transform
+from privfield.measure.parities import count_parities, count_sets, measure_parities
+from privfield.measure.parities_pmw import pmw
+from privfield.privacy.adjacency import Adjacency
+from privfield.privacy.entropy import Entropy
+
+FIGURE = Path(__file__).parents[1] / "docs" / "figures" / "parities.png"
+ORDER = 3
+METHODS = ("gaussian", "pmw", "sepfem")
+RELEASE_RHO = 0.5
+RELEASE_SIZES = (10, 16, 24)
+RELEASE_ROWS = (100, 300, 1_000, 3_000, 10_000, 30_000)
+RELEASE_TURNS = 3
+LEARN_RHO = 1.0
+LEARN_SIZES = (8, 10, 12)
+LEARN_ROWS = (1_000, 3_000, 10_000, 30_000, 100_000)
+LEARN_TURNS = 10
+LEARNERS = {
+    "Algorithm 4": {"objective": "l1"},
+    "Algorithm 5": {},
+    "Algorithm 5, ρ in halves": {"query_share": 0.5},
+    "Algorithm 5, printed split": {"split": "printed"},
+}
+SHARES = (0.03, 0.1, 0.3, 0.5)
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7")
+
+
+def sparse_model(p, rng, width=1.2):
+    """About 0.8 p pairs and triples, none inside another, and fields on some variables."""
+    found, load = {}, np.zeros(p)
+    for _ in range(400):
+        chosen = tuple(sorted(rng.choice(p, int(rng.integers(2, 4)), replace=False).tolist()))
+        value = float(rng.choice([-1, 1]) * rng.uniform(0.25, 0.5))
+        inside = any(set(chosen) <= set(m) or set(m) <= set(chosen) for m in found)
+        if inside or (load[list(chosen)] + abs(value)).max() > width:
+            continue
+        found[chosen] = value
+        load[list(chosen)] += abs(value)
+        if len(found) >= 0.8 * p:
+            break
+    fields = {(j,): float(rng.uniform(-0.3, 0.3)) for j in range(p) if rng.random() < 0.4}
+    return pf.PolynomialMRF(found | fields, size=p)
+
+
+def line(*cells):
+    print("| " + " | ".join(str(cell) for cell in cells) + " |", flush=True)
+
+
+def header(*cells):
+    print()
+    line(*cells)
+    line("---", *["---:"] * (len(cells) - 1))
+
+
+# -- releases --------------------------------------------------------------------------------------
+
+
+def release_error(method, data, exact):
+    """The largest error of all answers, or NaN where the method is not for so many variables."""
+    if method == "pmw" and data.shape[1] > 20:
+        return np.nan
+    found = measure_parities(data, pf.ZCDP(RELEASE_RHO), ORDER, method)
+    return float(np.abs(found.answers - exact).max())
+
+
+def releases():
+    """{p: {method: errors by number of rows}}."""
+    print(f"\nLargest error over all parities of up to {ORDER}, ρ = {RELEASE_RHO}")
+    header("p", "parities", "rows", *METHODS, "all answers 0", "seconds")
+    curves = {}
+    for p in RELEASE_SIZES:
+        rng = np.random.default_rng(p)
+        models = [sparse_model(p, rng) for _ in range(RELEASE_TURNS)]
+        curves[p] = {method: [] for method in METHODS}
+        for n in RELEASE_ROWS:
+            errors, zero = {method: [] for method in METHODS}, []
+            spent = dict.fromkeys(METHODS, 0.0)
+            for model in models:
+                data = model.sample(n, rng)
+                exact = count_parities([data.astype(np.int8)], p, ORDER) / n
+                zero.append(np.abs(exact).max())
+                for method in METHODS:
+                    start = time.perf_counter()
+                    errors[method].append(release_error(method, data, exact))
+                    spent[method] += (time.perf_counter() - start) / RELEASE_TURNS
+            means = [float(np.mean(errors[method])) for method in METHODS]
+            for method, mean in zip(METHODS, means, strict=True):
+                curves[p][method].append(mean)
+            best = np.nanmin(means)
+            cells = [f"**{m:.4f}**" if m == best else f"{m:.4f}" for m in means]
+            cells = ["–" if np.isnan(m) else c for m, c in zip(means, cells, strict=True)]
+            times = " / ".join(
+                "–" if np.isnan(mean) else f"{spent[method]:.2g}"
+                for method, mean in zip(METHODS, means, strict=True)
+            )
+            line(p, count_sets(p, ORDER), f"{n:,}", *cells, f"{np.mean(zero):.3f}", times)
+    slopes(RELEASE_ROWS, curves)
+    return curves
+
+
+# -- learning --------------------------------------------------------------------------------------
+
+
+def maximal_error(model, learner):
+    """The largest error of a true maximal monomial's coefficient."""
+    if learner.objective == "l1":
+        found = {m: learner.model_.coefficients.get(m, 0.0) for m in model.maximal_monomials}
+    else:
+        found = learner.derivatives_
+    return max(abs(found[m] - model.coefficients[m]) for m in model.maximal_monomials)
+
+
+def learning():
+    """{p: {learner: errors by number of rows}}."""
+    print(f"\nLargest error of a maximal monomial's coefficient, order {ORDER}, ρ = {LEARN_RHO}")
+    header("p", "rows", *LEARNERS, "maximal found", "… wrongly")
+    curves = {}
+    for p in LEARN_SIZES:
+        rng = np.random.default_rng(p)
+        models = [sparse_model(p, rng) for _ in range(LEARN_TURNS)]
+        curves[p] = {name: [] for name in LEARNERS}
+        for n in LEARN_ROWS:
+            errors, hits, wrong = {name: [] for name in LEARNERS}, [], []
+            for model in models:
+                data = model.sample(n, rng)
+                for name, settings in LEARNERS.items():
+                    learner = pf.PolynomialLearner(pf.ZCDP(LEARN_RHO), ORDER, 1.5, **settings)
+                    errors[name].append(maximal_error(model, learner.fit(data)))
+                    if name == "Algorithm 5":
+                        true, found = set(model.maximal_monomials), set(learner.maximal_)
+                        hits.append(len(true & found) / len(true))
+                        wrong.append(len(found - true))
+            means = [float(np.mean(errors[name])) for name in LEARNERS]
+            for name, mean in zip(LEARNERS, means, strict=True):
+                curves[p][name].append(mean)
+            share, extra = f"{np.mean(hits):.0%}", f"{np.mean(wrong):.1f}"
+            line(p, f"{n:,}", *[f"{m:.4f}" for m in means], share, extra)
+    slopes(LEARN_ROWS, curves)
+    rows_needed(curves)
+    return curves
+
+
+def rows_needed(curves):
+    """How many times as many rows the printed split needs for the same error, by interpolation."""
+    print("\nRows that the printed split needs over those of Algorithm 5, at the same error")
+    header("p", "default share", "ρ in halves (theory: 2)")
+    logs, every = np.log(LEARN_ROWS), []
+    for p, found in curves.items():
+        printed = np.log(found["Algorithm 5, printed split"])
+        ratios = []
+        for name in ("Algorithm 5", "Algorithm 5, ρ in halves"):
+            ours = np.log(found[name])
+            inside = (printed <= ours[0]) & (printed >= ours[-1])  # no extrapolation
+            same = np.interp(-printed[inside], -ours, logs)
+            ratios.append(float(np.exp(np.mean(logs[inside] - same))))
+        every.append(ratios)
+        line(p, *[f"{ratio:.2f}" for ratio in ratios])
+    line("all", *[f"{ratio:.2f}" for ratio in np.exp(np.log(every).mean(axis=0))])
+
+
+def slopes(rows, curves):
+    """By which power of the number of rows errors fall: a line through their logarithms."""
+    print("\nErrors fall as n to the power of")
+    header("p", *next(iter(curves.values())))
+    for p, found in curves.items():
+        fits = [np.polyfit(np.log(rows), np.log(errors), 1)[0] for errors in found.values()]
+        line(p, *["–" if np.isnan(fit) else f"{fit:.2f}" for fit in fits])
+
+
+def shares(p=10, rows=(1_000, 10_000, 100_000), turns=6):
+    """Errors of maximal monomials, and of all mean derivatives, by `query_share`."""
+    print(f"\nHow much of ρ = {LEARN_RHO} for parity answers, p = {p}, order {ORDER}")
+    header("rows", "error of", *[f"{share:.0%}" for share in SHARES])
+    rng = np.random.default_rng(0)
+    for n in rows:
+        largest = {share: [] for share in SHARES}
+        everything = {share: [] for share in SHARES}
+        for _ in range(turns):
+            model = sparse_model(p, rng)
+            data = model.sample(n, rng)
+            truth = mean_derivatives_of(model)
+            for share in SHARES:
+                learner = pf.PolynomialLearner(pf.ZCDP(LEARN_RHO), ORDER, 1.5, query_share=share)
+                learner.fit(data)
+                largest[share].append(maximal_error(model, learner))
+                found = learner.derivatives_
+                everything[share].append(max(abs(found[m] - truth[m]) for m in truth))
+        for name, errors in (("maximal", largest), ("all E[∂h]", everything)):
+            line(f"{n:,}", name, *[f"{np.mean(errors[share]):.4f}" for share in SHARES])
+
+
+def mean_derivatives_of(model):
+    """E[∂_S h] under the model itself, by enumeration."""
+    from itertools import combinations, product
+
+    states = np.array(list(product((-1, 1), repeat=model.size)))
+    energy = sum(v * states[:, list(m)].prod(axis=1) for m, v in model.coefficients.items())
+    weight = np.exp(energy - energy.max())
+    weight /= weight.sum()
+    truth = {s: 0.0 for k in range(1, ORDER + 1) for s in combinations(range(model.size), k)}
+    for monomial, value in model.coefficients.items():
+        for k in range(1, len(monomial) + 1):
+            for chosen in combinations(monomial, k):
+                rest = [j for j in monomial if j not in chosen]
+                truth[chosen] += value * float(weight @ states[:, rest].prod(axis=1))
+    return truth
+
+
+# -- speed -----------------------------------------------------------------------------------------
+
+
+def speed(p=16, rounds=600, rows=3_000):
+    """Medians of rounds and of transforms that take turns in one run."""
+    data = np.random.default_rng(0).choice(np.array([-1, 1], np.int8), (rows, p))
+    counts = count_parities([data], p, ORDER)
+    other = np.random.default_rng(1).random(1 << p)
+    ends, transforms, starts = [], [], []
+
+    def between(news):
+        starts.append(time.perf_counter())
+        transform(other)
+        ends.append(time.perf_counter())
+        transforms.append(ends[-1] - starts[-1])
+        other[:] = 1.0
+
+    def run(turns):
+        for times in (starts, ends, transforms):
+            times.clear()
+        entropy = Entropy.system()
+        pmw(
+            *(counts, p, ORDER, rows, Fraction(1)),
+            adjacency=Adjacency.REPLACE_ONE,
+            rounds=turns,
+            entropy=entropy,
+            progress=between,
+        )
+
+    run(3)
+    run(rounds)
+    one = np.median(np.array(starts[1:]) - np.array(ends[:-1])) * 1e6
+    rival = np.median(transforms) * 1e6
+    print(f"\nOne round of private multiplicative weights, p = {p}, order {ORDER}, microseconds")
+    header("parities", "round", f"transform of 2^{p}", "ratio")
+    line(len(counts), f"{one:.0f}", f"{rival:.0f}", f"{one / rival:.2f}")
+
+
+# -- the figure ------------------------------------------------------------------------------------
+
+
+def draw(released, learned):
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(2, 3, figsize=(11, 6.2), sharey="row", layout="constrained")
+    for axis, (p, curves) in zip(axes[0], released.items(), strict=True):
+        panel(axis, RELEASE_ROWS, curves, f"all parities, p = {p}")
+        guide(axis, RELEASE_ROWS, curves["gaussian"], -1, "1/n", anchor=-1)
+        if not np.isnan(curves["pmw"]).all():
+            guide(axis, RELEASE_ROWS, curves["pmw"], -1 / 2, "1/√n, bound of pmw")
+    for axis, (p, curves) in zip(axes[1], learned.items(), strict=True):
+        panel(axis, LEARN_ROWS, curves, f"maximal monomials, p = {p}")
+        guide(axis, LEARN_ROWS, curves["Algorithm 5"], -2 / 9, "n^(−2/9), bound of the paper")
+    for axis in axes[:, 0]:
+        axis.legend(frameon=False, fontsize=8, loc="lower left")
+        axis.set_ylabel("largest error")
+    for axis, ticks in (
+        (axes[0, 0], (0.003, 0.01, 0.03, 0.1, 0.3, 1)),
+        (axes[1, 0], (0.02, 0.1, 0.3)),
+    ):
+        axis.set_yticks(ticks, [str(tick) for tick in ticks])
+        axis.yaxis.set_minor_formatter(matplotlib.ticker.NullFormatter())
+    figure.savefig(FIGURE, dpi=110)
+
+
+def panel(axis, rows, curves, title):
+    for colour, (name, errors) in zip(COLOURS, curves.items(), strict=False):
+        if not np.isnan(errors).all():
+            axis.plot(rows, errors, "o-", ms=4, color=colour, label=name)
+    axis.set(xscale="log", yscale="log", xlabel="rows n", title=title)
+
+
+def guide(axis, rows, errors, power, text, anchor=0):
+    """A dotted line of that power through one point of the curve."""
+    values = errors[anchor] * (np.array(rows) / rows[anchor]) ** power
+    axis.plot(rows, values, ":", color="#888888", lw=1)
+    place = {"textcoords": "offset points", "xytext": (0, 5), "ha": "right"}
+    axis.annotate(text, (rows[-1], values[-1]), fontsize=7, color="#555555", **place)
+
+
+def main():
+    wanted = sys.argv[1:] or ["releases", "learning", "shares", "speed"]
+    released = releases() if "releases" in wanted else None
+    learned = learning() if "learning" in wanted else None
+    if "shares" in wanted:
+        shares()
+    if "speed" in wanted:
+        speed()
+    if released and learned:
+        draw(released, learned)
+
+
+if __name__ == "__main__":
+    main()
