@@ -18,6 +18,7 @@ from privfield.models.mrf import MarkovRandomField as MarkovRandomField
 from privfield.models.network import NetworkIsing as NetworkIsing
 from privfield.models.polynomial import PolynomialMRF as PolynomialMRF
 from privfield.models.saving import load as load
+from privfield.plan.plan import plan as plan
 from privfield.privacy.adjacency import Adjacency as Adjacency
 from privfield.privacy.budgets import NON_PRIVATE as NON_PRIVATE
 from privfield.privacy.budgets import ZCDP as ZCDP
