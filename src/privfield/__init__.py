@@ -43,12 +43,15 @@ if TYPE_CHECKING:
     from privfield.learn.sparse_logistic import SparseLogistic as SparseLogistic
     from privfield.learn.structure import StructureLearner as StructureLearner
     from privfield.measure.chain_measurements import ChainMeasurements as ChainMeasurements
+    from privfield.models.card import Card as Card
     from privfield.models.chain import ChainModel as ChainModel
+    from privfield.report.report import write_report as write_report
     from privfield.tables.check import CheckReport
 
 _LAZY = {  # loaded when they are first asked for: importing privfield stays quick
     "Bootstrap": "privfield.estimate.bootstrap",
     "bootstrap": "privfield.estimate.bootstrap",
+    "Card": "privfield.models.card",
     "ChainLearner": "privfield.learn.chain",
     "ChainMeasurements": "privfield.measure.chain_measurements",
     "ChainModel": "privfield.models.chain",
@@ -59,6 +62,7 @@ _LAZY = {  # loaded when they are first asked for: importing privfield stays qui
     "PolynomialLearner": "privfield.learn.polynomial",
     "SparseLogistic": "privfield.learn.sparse_logistic",
     "StructureLearner": "privfield.learn.structure",
+    "write_report": "privfield.report.report",
 }
 
 

@@ -10,6 +10,7 @@ from privfield.estimate.chains import check_method, estimate_chain
 from privfield.learn.base import Learner
 from privfield.measure.chain_holdout import OwnerScore, ReleasedScore, owner_score, release_score
 from privfield.measure.chains import DEFAULT_LIMIT, check_limit, measure_chain
+from privfield.models.card import attach_card
 from privfield.privacy.budgets import Budget, NonPrivate
 from privfield.privacy.ledger import Ledger
 from privfield.privacy.rounding import Number
@@ -99,6 +100,7 @@ class ChainLearner(Learner):
         self.measurements_ = m
         self.cost_, self.adjacency_ = m.cost, m.adjacency
         self.model_ = estimate_chain(m, self.method)
+        attach_card(self)
         return self
 
     def evaluate(self, sequences: Any, people: Any = None) -> OwnerScore:

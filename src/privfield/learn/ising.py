@@ -17,6 +17,7 @@ from privfield.measure.pseudolikelihood import (
     PseudolikelihoodTrajectory,
     measure_pseudolikelihood,
 )
+from privfield.models.card import attach_card
 from privfield.models.ising import IsingModel
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import (
@@ -125,6 +126,7 @@ class IsingLearner(Learner):
             model = self._frank_wolfe(data)
         self.model_ = model
         self.weights_, self.field_ = model.weights, model.field
+        attach_card(self)
         return self
 
     def _check(self, data: Any) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from privfield.measure.frank_wolfe_pairwise import check_geometry, frank_wolfe_p
 from privfield.measure.frank_wolfe_steps import check_declared_rows
 from privfield.measure.frank_wolfe_trajectory import Trajectory
 from privfield.measure.measurements import Measurements
+from privfield.models.card import attach_card
 from privfield.models.mrf import MarkovRandomField
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import ApproxDP, Budget, NonPrivate, PureDP, check_budget
@@ -129,6 +130,7 @@ class PairwiseLearner(Learner):
         )
         self.cost_, self.adjacency_ = self.trajectory_.cost, self.trajectory_.adjacency
         self.model_ = pairwise_from_trajectory(self.trajectory_)
+        attach_card(self)
         return self
 
     def _choose(self, data: Any, schema: Schema) -> str:

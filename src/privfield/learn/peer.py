@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from privfield.errors import InputError
 from privfield.learn.base import Learner
 from privfield.models.base import check_count, check_rng, finite_number
+from privfield.models.card import attach_card
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import Budget, NonPrivate, check_budget
 
@@ -162,6 +163,7 @@ class PeerEffect(Learner):
         self.adjacency_ = Adjacency.FLIP_OUTCOME
         self.interval_ = None if self.estimate_ is None else self.estimate_.interval
         self.model_ = self._model()
+        attach_card(self)
         return self
 
     def _forget(self) -> None:

@@ -12,6 +12,7 @@ from privfield.measure.frank_wolfe_polynomial import frank_wolfe_polynomial
 from privfield.measure.frank_wolfe_trajectory import Trajectory
 from privfield.measure.parity_answers import ParityAnswers
 from privfield.measure.polynomial_phases import QUERY_SHARE, measure_polynomial
+from privfield.models.card import attach_card
 from privfield.models.polynomial import Monomial, PolynomialMRF
 from privfield.privacy.budgets import Budget, NonPrivate
 from privfield.privacy.ledger import Ledger
@@ -96,8 +97,8 @@ class PolynomialLearner(Learner):
 
     def fit(self, data: Any, y: Any = None) -> Self:
         """Measure, which is charged once, and turn what was released into a polynomial."""
-        self._check()
         self._forget()
+        self._check()
         options = {
             "steps": self.steps,
             "adjacency": self.adjacency,
@@ -112,6 +113,7 @@ class PolynomialLearner(Learner):
         else:
             self._fit_linf(data, options)
         self.adjacency_ = self.trajectory_.adjacency
+        attach_card(self)
         return self
 
     def _fit_l1(self, data: Any, options: dict[str, Any]) -> None:

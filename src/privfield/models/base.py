@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from privfield.inference.contraction import ContractionSize
     from privfield.inference.loopy import LoopyResult
+    from privfield.models.card import Card
     from privfield.models.ising import IsingModel
     from privfield.models.mrf import MarkovRandomField
 
@@ -44,6 +45,8 @@ class Model(ABC):
     """
 
     stamp: str | None = None  # why this model protects nobody, if so
+    card: Card | None = None  # where a fitted model comes from (`privfield.models.card.attach`)
+    measurements: Any = None  # what it was estimated from
 
     if TYPE_CHECKING:  # fields or cached properties of the models
 
@@ -188,6 +191,14 @@ class Model(ABC):
         from privfield.models.saving import save_model
 
         save_model(self, path)
+
+    def plot(
+        self, path: str | os.PathLike[str] | None = None, kind: str = "network", **options: Any
+    ) -> Any:
+        """Draw the "network" or the "marginals" with matplotlib, into `path` if one is given."""
+        from privfield.report.figures import plot_model
+
+        return plot_model(self, path, kind, **options)
 
 
 class _Exact:

@@ -18,6 +18,7 @@ from privfield.models.base import check_count, finite_array
 from privfield.schema import Schema, level_text
 
 if TYPE_CHECKING:
+    from privfield.models.card import Card
     from privfield.models.mrf import MarkovRandomField
 
 _ROUNDING = 1e-9  # how far probabilities may be from adding up to 1
@@ -36,6 +37,9 @@ class ChainModel:
     initial: Table
     transition: Table
     stamp: str | None
+
+    card: Card | None = None  # as in `Model`; `privfield.models.card.attach` sets them
+    measurements: Any = None
 
     def __init__(
         self, states: Sequence[object], initial: Any, transition: Any, *, stamp: str | None = None

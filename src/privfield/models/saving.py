@@ -13,6 +13,7 @@ from privfield._version import __version__
 from privfield.errors import InputError
 from privfield.files import pack, read_bytes, unpack, write_whole
 from privfield.models.base import Model
+from privfield.models.card import Card, attach, release_class, release_from_bytes
 from privfield.models.chain import ChainModel
 from privfield.models.ising import IsingModel
 from privfield.models.mrf import MarkovRandomField
@@ -42,7 +43,33 @@ def model_bytes(model: Model | ChainModel) -> bytes:
     """The bytes of a saved model."""
     kind, header, arrays = model._parts()
     common = {"format": FORMAT, "version": __version__, "model": kind, "stamp": model.stamp}
-    return pack("model", {**common, **header}, arrays)
+    origin, nested = _origin(model)
+    return pack("model", {**common, **header, **origin}, {**arrays, **nested})
+
+
+def _origin(model: Model | ChainModel) -> tuple[Header, Arrays]:
+    """Card and measurements of a model that has them."""
+    header: Header = {}
+    arrays: Arrays = {}
+    card, measurements = getattr(model, "card", None), getattr(model, "measurements", None)
+    if card is not None:
+        header["card"] = card.to_json()
+    if measurements is not None:
+        header["measurements"] = release_class(measurements)
+        arrays["measurements"] = np.frombuffer(measurements.to_bytes(), np.uint8)
+    return header, arrays
+
+
+def _restore(model: Model | ChainModel, header: Header, arrays: Arrays, source: str) -> None:
+    """Give a loaded model its card and measurements; both are optional."""
+    card = header.get("card")
+    found = None
+    if "measurements" in header or "measurements" in arrays:
+        data = arrays["measurements"]
+        if data.dtype != np.uint8 or data.ndim != 1:
+            raise InputError("measurements must be stored as bytes.")
+        found = release_from_bytes(header["measurements"], data.tobytes(), source)
+    attach(model, None if card is None else Card.from_json(card), found)
 
 
 def model_from_bytes(data: bytes, source: str = "this") -> Model | ChainModel:
@@ -54,7 +81,9 @@ def model_from_bytes(data: bytes, source: str = "this") -> Model | ChainModel:
     if build is None:
         raise InputError(f"{source} holds an unknown model, {header.get('model')!r}.")
     try:
-        return build(header, arrays)
+        model = build(header, arrays)
+        _restore(model, header, arrays, source)
+        return model
     except (KeyError, TypeError, ValueError, IndexError, AttributeError):  # InputError too
         raise InputError(f"{source} is damaged: its parts do not fit together.") from None
 

@@ -1,0 +1,297 @@
+"""Where a model comes from: what was protected, what it cost, how it was made.
+
+A card travels with its model: `attach` puts it on, `save` writes it, `pf.load` restores it. It
+changes nothing about the distribution. What it says is public.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from importlib import import_module
+from pathlib import PurePath
+from typing import Any, TypeVar
+
+from privfield._version import __version__
+from privfield.errors import InputError
+from privfield.privacy.adjacency import Adjacency
+from privfield.privacy.budgets import NON_PRIVATE, Budget, NonPrivate, budget_from_json
+
+M = TypeVar("M")
+
+# What can be stored inside a model file, by the kind that its own bytes declare. Imported when
+# needed: a name in a file must not choose which code is loaded.
+RELEASES = {
+    "measurements": "privfield.measure.measurements:Measurements",
+    "moments": "privfield.measure.moments:Moments",
+    "chain measurements": "privfield.measure.chain_measurements:ChainMeasurements",
+    "frank-wolfe-trajectory": "privfield.measure.frank_wolfe_trajectory:Trajectory",
+    "pseudolikelihood-trajectory": (
+        "privfield.measure.pseudolikelihood:PseudolikelihoodTrajectory"
+    ),
+    "sgd-trajectory": "privfield.measure.private_sgd:SGDTrajectory",
+    "edge-selection": "privfield.measure.edge_selection_value:Selection",
+    "parities": "privfield.measure.parity_answers:ParityAnswers",
+    "polynomial-phases": "privfield.measure.polynomial_phases:PolynomialPhases",
+    "structure": "privfield.measure.structure_release:StructureRelease",
+    "network-statistics": "privfield.measure.network_release:StatisticRelease",
+    "network-local": "privfield.measure.network_release:LocalRelease",
+    "network-objective": "privfield.measure.network_release:ObjectiveRelease",
+}
+
+
+@dataclass(frozen=True)
+class Card:
+    """What a reader of a fitted model needs to know. None stands for "not known".
+
+    `unit` is whose data is protected, in words; `cost` what was really spent, `budget` what was
+    allowed. `rows` is the number of rows where that is public. `ledger` is the file name of the
+    ledger, `job` the charge in it and `charged` its time. `levels_are_public` says that the
+    schema's levels were read off the data because its owner declared them public. `intervals` maps
+    parameters to (estimate, low, high) at `level`, where the learner gives them.
+    """
+
+    unit: str = "row"
+    adjacency: Adjacency | None = None
+    cost: Budget | NonPrivate | None = None
+    budget: Budget | NonPrivate | None = None
+    method: str | None = None
+    noise: str | None = None
+    rows: int | float | None = None
+    ledger: str | None = None
+    job: str | None = None
+    charged: str | None = None
+    created: str = field(default_factory=lambda: datetime.now(UTC).date().isoformat())
+    version: str = __version__
+    levels_are_public: bool = False
+    notes: tuple[str, ...] = ()
+    intervals: Mapping[str, tuple[float, float, float]] = field(default_factory=dict)
+    level: float = 0.95
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+    def promise(self) -> str:
+        """The privacy guarantee in one line; an empty text where none is known."""
+        if not isinstance(self.cost, Budget):
+            return "" if self.cost is None else "none: no noise was added"
+        relation = "" if self.adjacency is None else f", {self.adjacency} neighbours"
+        return f"{guarantee(self.cost, self.budget)} for one {self.unit}{relation}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Exact, as JSON values; `from_json` gives the same card back."""
+        return {
+            **{name: getattr(self, name) for name in _PLAIN},
+            "adjacency": None if self.adjacency is None else str(self.adjacency),
+            "cost": _budget_to_json(self.cost),
+            "budget": _budget_to_json(self.budget),
+            "notes": list(self.notes),
+            "intervals": {name: list(map(float, three)) for name, three in self.intervals.items()},
+        }
+
+    @classmethod
+    def from_json(cls, data: Any) -> Card:
+        """Undo `to_json`; anything else is an `InputError`."""
+        try:
+            adjacency = data["adjacency"]
+            if not isinstance(data["notes"], list):
+                raise TypeError
+            return cls(
+                **{name: data[name] for name in _PLAIN},
+                adjacency=None if adjacency is None else Adjacency.parse(adjacency),
+                cost=_budget_from_json(data["cost"]),
+                budget=_budget_from_json(data["budget"]),
+                notes=tuple(data["notes"]),
+                intervals={name: tuple(three) for name, three in data["intervals"].items()},
+            )
+        except (KeyError, TypeError, ValueError, AttributeError):  # InputError too
+            raise InputError("a model card is damaged.") from None
+
+
+_PLAIN = (
+    *("unit", "method", "noise", "rows", "ledger", "job", "charged", "created", "version"),
+    *("levels_are_public", "level"),
+)
+
+
+def guarantee(cost: Budget, budget: Budget | NonPrivate | None = None) -> str:
+    """A privacy cost in the words of papers, with the (ε, δ) that was asked for where it holds."""
+    from privfield.privacy.budgets import ZCDP, ApproxDP, PureDP
+
+    asked = ""
+    if isinstance(budget, ApproxDP) and budget.delta > 0 and cost <= budget:
+        asked = f"(ε = {budget.epsilon:g}, δ = {budget.delta:g})-differential privacy"
+    if isinstance(cost, PureDP):
+        return f"ε-differential privacy with ε = {cost.epsilon:g}"
+    if isinstance(cost, ZCDP):
+        spent = f"ρ-zero-concentrated differential privacy with ρ = {cost.rho:.4g}"
+        return f"{asked} ({spent})" if asked else spent
+    if isinstance(cost, ApproxDP):
+        return f"(ε = {cost.epsilon:g}, δ = {cost.delta:g})-differential privacy"
+    if asked:
+        return asked
+    if cost.as_cost().epsilon is not None:
+        found = cost.as_cost()
+        return f"(ε = {found.epsilon:g}, δ = {found.delta:g})-differential privacy"
+    found = cost.as_cost()
+    return f"δ-approximate zero-concentrated privacy with ρ = {found.rho:.4g}, δ = {found.delta:g}"
+
+
+def attach(model: M, card: Card | None = None, measurements: Any = None) -> M:
+    """Put a card, and what the model was estimated from, on a model; the same model comes back.
+
+    None leaves what is there. The numbers of the model are not touched.
+    """
+    if card is not None and not isinstance(card, Card):
+        raise InputError(f"card must be a Card; got {type(card).__name__}.")
+    if measurements is not None and release_class(measurements) is None:
+        raise InputError(
+            f"measurements must be something released; got {type(measurements).__name__}."
+        )
+    for name, value in (("card", card), ("measurements", measurements)):
+        if value is not None:
+            object.__setattr__(model, name, value)  # models are frozen
+    return model
+
+
+def release_class(measurements: Any) -> str | None:
+    """The kind under which released numbers are stored, None if they are none."""
+    place = f"{type(measurements).__module__}:{type(measurements).__name__}"
+    return next((kind for kind, known in RELEASES.items() if known == place), None)
+
+
+def release_from_bytes(kind: object, data: bytes, source: str) -> Any:
+    """Undo `to_bytes` of released numbers of that kind."""
+    if not isinstance(kind, str) or kind not in RELEASES:
+        raise InputError(f"{source} holds measurements of an unknown kind, {kind!r}.")
+    module, name = RELEASES[kind].split(":")
+    return getattr(import_module(module), name).from_bytes(data, source)
+
+
+# -- from a learner --------------------------------------------------------------------------------
+
+
+def attach_card(
+    learner: Any, *, levels_are_public: bool = False, notes: Sequence[str] = ()
+) -> None:
+    """Give the model of a fitted learner its card and what was released for it.
+
+    Learners call this at the end of `fit`. A learner without a model (nothing stable to release) is
+    left alone.
+    """
+    model = vars(learner).get("model_")
+    if model is not None:
+        found = _released(learner)
+        card = card_of(learner, levels_are_public=levels_are_public, notes=notes)
+        attach(model, card, found if release_class(found) is not None else None)
+
+
+def card_of(learner: Any, *, levels_are_public: bool = False, notes: Sequence[str] = ()) -> Card:
+    """The card of what a fitted learner made."""
+    results, found = vars(learner), _released(learner)
+    found = getattr(found, "measurements", found)  # of what selecting edges released
+    if "cost_" not in results:
+        raise InputError(f"{type(learner).__name__} has no results yet; call fit first.")
+    estimate = results.get("estimate_")
+    charge = _charge(results.get("ledger"), results.get("job"))
+    return Card(
+        unit=_unit(results.get("schema"), found),
+        adjacency=results.get("adjacency_"),
+        cost=results["cost_"],
+        budget=results.get("budget"),
+        method=f"{type(learner).__name__}: {results.get('method_') or results.get('method')}",
+        noise=_noise(found),
+        rows=getattr(found, "total", None),
+        ledger=charge[0],
+        job=charge[1],
+        charged=charge[2],
+        levels_are_public=levels_are_public,
+        notes=tuple(notes),
+        intervals={} if estimate is None else _finite(estimate.parameters),
+        level=float(results.get("level", 0.95)),
+    )
+
+
+def _finite(
+    parameters: Mapping[str, tuple[float, float, float]],
+) -> dict[str, tuple[float, float, float]]:
+    return {name: three for name, three in parameters.items() if all(map(math.isfinite, three))}
+
+
+def _released(learner: Any) -> Any:
+    results = vars(learner)
+    names = ("measurements_", "trajectory_", "release_")
+    return next((results[name] for name in names if results.get(name) is not None), None)
+
+
+def _unit(schema: Any, found: Any) -> str:
+    named = getattr(found, "unit", None)
+    if isinstance(named, str):
+        return named
+    if getattr(found, "adjacency", None) is Adjacency.FLIP_OUTCOME:
+        return "outcome of a node"
+    unit = getattr(schema, "unit", None)
+    if unit is None:
+        return "row"
+    limit = "all rows" if unit.rows is None else f"up to {unit.rows} row{'s' * (unit.rows != 1)}"
+    return f"person ({unit.column}, {limit})"
+
+
+def _noise(found: Any) -> str | None:
+    law = getattr(found, "noise", None)
+    if law is None and getattr(found, "laws", None):
+        law = found.laws[0].name
+    return law if isinstance(law, str) else None
+
+
+def _charge(ledger: Any, job: str | None) -> tuple[str | None, str | None, str | None]:
+    """File name, job and time of the charge; a job that was not named cannot be told apart."""
+    if ledger is None:
+        return None, None, None
+    name = PurePath(ledger.path).name
+    times = [charge.time for charge in ledger.charges() if charge.job == job]
+    return name, job, times[0] if times else None
+
+
+def _budget_to_json(budget: Budget | NonPrivate | None) -> Any:
+    if isinstance(budget, NonPrivate):
+        return "non-private"
+    return None if budget is None else budget.to_json()
+
+
+def _budget_from_json(data: Any) -> Budget | NonPrivate | None:
+    if data == "non-private":
+        return NON_PRIVATE
+    return None if data is None else budget_from_json(data)
+
+
+def _check(card: Card) -> None:
+    """Refuse what a file could not hold, or what would show as nonsense."""
+    for name in ("unit", "created", "version"):
+        if not isinstance(getattr(card, name), str):
+            raise InputError(f"{name} of a card must be text.")
+    for name in ("method", "noise", "ledger", "job", "charged"):
+        if not isinstance(getattr(card, name), str | None):
+            raise InputError(f"{name} of a card must be text or None.")
+    try:
+        date.fromisoformat(card.created)
+    except ValueError:
+        raise InputError("created of a card must be a date such as 2026-01-31.") from None
+    for name in ("cost", "budget"):
+        if not isinstance(getattr(card, name), Budget | NonPrivate | None):
+            raise InputError(f"{name} of a card must be a budget or None.")
+    number = isinstance(card.rows, int | float) and not isinstance(card.rows, bool)
+    if card.rows is not None and not (number and 0 <= card.rows < float("inf")):
+        raise InputError(f"rows of a card must be a number from 0 or None; got {card.rows!r}.")
+    if not isinstance(card.levels_are_public, bool):
+        raise InputError("levels_are_public of a card must be True or False.")
+    if not isinstance(card.notes, tuple) or not all(isinstance(note, str) for note in card.notes):
+        raise InputError("notes of a card must be texts.")
+    if not isinstance(card.level, float) or not 0 < card.level < 1:
+        raise InputError(f"level of a card must lie between 0 and 1; got {card.level!r}.")
+    for name, three in card.intervals.items():
+        numbers = [isinstance(value, int | float) and math.isfinite(value) for value in three]
+        if not isinstance(name, str) or numbers != [True] * 3:
+            raise InputError("intervals of a card must map names to (estimate, low, high).")

@@ -1,0 +1,155 @@
+"use strict";
+(function () {
+  var data = JSON.parse(document.getElementById("data").textContent);
+  var byId = function (id) { return document.getElementById(id); };
+
+  /* -- network ------------------------------------------------------------------------------- */
+  var cy = null, select = function () {};
+  if (data.network && window.cytoscape) {
+    var net = data.network, box = byId("network"), info = byId("network-info"), tip = byId("tip");
+    var idle = info.textContent;
+    cy = window.cytoscape({
+      container: box,
+      elements: net.nodes.map(function (n, i) {
+        return { data: { id: "n" + i, name: n.name, label: n.label, info: n.info }, position: { x: n.x, y: n.y } };
+      }).concat(net.edges.map(function (e, i) {
+        return { data: { id: "e" + i, source: "n" + e.from, target: "n" + e.to, color: e.color, width: e.width,
+          opacity: e.opacity, text: e.text, status: e.status }, classes: (e.dashed ? "dashed " : "") + e.status };
+      }).reverse()),
+      layout: { name: "preset", fit: true, padding: 26 },
+      userZoomingEnabled: false, boxSelectionEnabled: false, autounselectify: true, minZoom: 0.2, maxZoom: 6,
+      style: [
+        { selector: "node", style: { width: net.size, height: net.size, "background-color": "#fff",
+          "border-color": "#333", "border-width": 1.6, label: "data(label)", "text-valign": "bottom",
+          "text-margin-y": 3, "font-size": net.font, "font-family": "sans-serif", color: "#111",
+          "text-outline-color": "#fff", "text-outline-width": 2.5, "z-index": 10 } },
+        { selector: "edge", style: { width: "data(width)", "line-color": "data(color)", opacity: "data(opacity)",
+          "curve-style": "straight" } },
+        { selector: "edge.dashed", style: { "line-style": "dashed", "line-dash-pattern": [9, 5] } },
+        { selector: "edge.hidden", style: { display: "none" } },
+        { selector: "edge.on", style: { opacity: 1, "underlay-color": "#f0c000", "underlay-opacity": 0.55,
+          "underlay-padding": 5, "z-index": 9 } },
+        { selector: "node.on", style: { "border-width": 4, "border-color": "#f0a000" } },
+        { selector: ".faded", style: { opacity: 0.12 } }
+      ]
+    });
+    var walk = -1;
+    var clear = function () {
+      cy.elements().removeClass("on faded"); tip.hidden = true; info.textContent = idle;
+      document.querySelectorAll("#edges tr.on").forEach(function (row) { row.classList.remove("on"); });
+    };
+    var showTip = function (text, at) {
+      tip.textContent = text; tip.hidden = false;
+      var left = Math.min(at.x + 14, box.clientWidth - tip.offsetWidth - 6);
+      tip.style.left = Math.max(4, left) + "px";
+      tip.style.top = (box.offsetTop + Math.max(4, at.y - tip.offsetHeight - 12)) + "px";
+    };
+    select = function (element, at) {
+      clear();
+      element.addClass("on");
+      if (element.isEdge()) {
+        element.connectedNodes().addClass("on");
+        info.textContent = element.data("text");
+        if (at) { showTip(element.data("text"), at); }
+        var row = document.querySelector('#edges tr[data-edge="' + element.id() + '"]');
+        if (row) { row.classList.add("on"); }
+      } else {
+        var near = element.connectedEdges(":visible");
+        cy.elements().not(element.closedNeighborhood(":visible")).not(near.connectedNodes()).addClass("faded");
+        var text = element.data("name") + ": " + element.data("info") + "; " + near.length + " edge" + (near.length === 1 ? "" : "s") + " shown";
+        info.textContent = text;
+        if (at) { showTip(text, at); }
+      }
+    };
+    cy.on("mouseover", "edge, node", function (event) { select(event.target, event.renderedPosition); });
+    cy.on("mouseout", "edge, node", clear);
+    box.addEventListener("mouseleave", clear);
+    cy.on("tap", "edge, node", function (event) { select(event.target, event.renderedPosition); });
+    var ticks = document.querySelectorAll("input[data-status]");
+    var refresh = function () {
+      ticks.forEach(function (tick) { cy.edges("." + tick.dataset.status).toggleClass("hidden", !tick.checked); });
+    };
+    ticks.forEach(function (tick) { tick.addEventListener("change", refresh); });
+    refresh();
+    var zoom = function (factor) { cy.zoom({ level: cy.zoom() * factor, renderedPosition: { x: cy.width() / 2, y: cy.height() / 2 } }); };
+    var fit = function () { cy.fit(undefined, 26); };
+    byId("zoom-in").addEventListener("click", function () { zoom(1.25); });
+    byId("zoom-out").addEventListener("click", function () { zoom(0.8); });
+    byId("zoom-fit").addEventListener("click", fit);
+    window.addEventListener("resize", function () { cy.resize(); fit(); });
+    box.addEventListener("keydown", function (event) {
+      var shown = net.edges.map(function (_, i) { return cy.getElementById("e" + i); }).filter(function (e) { return e.visible(); });
+      var step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+      if (step && shown.length) {
+        walk = (walk + step + shown.length) % shown.length;
+        var middle = shown[walk].renderedMidpoint();
+        select(shown[walk], middle);
+      } else if (event.key === "+") { zoom(1.25); } else if (event.key === "-") { zoom(0.8); }
+      else if (event.key === "Escape") { walk = -1; clear(); } else { return; }
+      event.preventDefault();
+    });
+    box.addEventListener("blur", function () { walk = -1; clear(); });
+    window.privfieldNetwork = cy;
+  }
+
+  /* -- edge table ---------------------------------------------------------------------------- */
+  var table = byId("edges");
+  if (table) {
+    var body = table.tBodies[0], rows = Array.prototype.slice.call(body.rows), records = data.edges.rows;
+    rows.forEach(function (row) {
+      var record = records[Number(row.dataset.n)], drawn = record[7];
+      if (drawn === null || !cy) { return; }
+      row.dataset.edge = "e" + drawn;
+      row.addEventListener("mouseenter", function () { select(cy.getElementById("e" + drawn)); });
+    });
+    table.addEventListener("mouseleave", function () { if (cy) { cy.elements().removeClass("on faded"); } });
+    table.tHead.addEventListener("click", function (event) {
+      var button = event.target.closest("button");
+      if (!button) { return; }
+      var head = button.parentNode, key = Number(button.dataset.key), numeric = button.dataset.number !== undefined;
+      var old = head.getAttribute("aria-sort"), down = old ? old === "ascending" : numeric;
+      table.querySelectorAll("[aria-sort]").forEach(function (th) { th.removeAttribute("aria-sort"); });
+      head.setAttribute("aria-sort", down ? "descending" : "ascending");
+      var value = function (row) { return records[Number(row.dataset.n)][key]; };
+      rows.sort(function (a, b) {
+        var x = value(a), y = value(b);
+        if (x === null || y === null) { return (x === null) - (y === null); }
+        var order = numeric ? x - y : String(x).localeCompare(String(y));
+        return down ? -order : order;
+      });
+      rows.forEach(function (row) { body.appendChild(row); });
+    });
+    byId("filter").addEventListener("input", function () {
+      var wanted = this.value.toLowerCase(), shown = 0;
+      rows.forEach(function (row) {
+        var record = records[Number(row.dataset.n)];
+        row.hidden = (record[0] + " " + record[1] + " " + record[6]).toLowerCase().indexOf(wanted) < 0;
+        if (!row.hidden) { shown += 1; }
+      });
+      byId("filter-count").textContent = wanted ? shown + " of " + rows.length : "";
+    });
+    byId("download").addEventListener("click", function () {
+      var cell = function (value) {
+        var text = value === null ? "" : String(value);
+        return /[",\n\r]/.test(text) ? '"' + text.replace(/"/g, '""') + '"' : text;
+      };
+      var lines = [data.edges.columns].concat(records.map(function (r) { return r.slice(0, 7); }));
+      var text = lines.map(function (line) { return line.map(cell).join(","); }).join("\r\n") + "\r\n";
+      var link = document.createElement("a");
+      link.href = URL.createObjectURL(new Blob(["\ufeff" + text], { type: "text/csv" }));
+      link.download = "edges.csv";
+      link.click();
+      setTimeout(function () { URL.revokeObjectURL(link.href); }, 1000);
+    });
+  }
+
+  /* -- methods ------------------------------------------------------------------------------- */
+  byId("copy").addEventListener("click", function () {
+    var range = document.createRange(), chosen = window.getSelection();
+    range.selectNodeContents(byId("methods"));
+    chosen.removeAllRanges(); chosen.addRange(range);
+    var done = false;
+    try { done = document.execCommand("copy"); } catch (error) { done = false; }
+    byId("copied").textContent = done ? "Copied." : "Selected: press Ctrl+C.";
+  });
+})();
