@@ -33,7 +33,9 @@ def main() -> None:
     print(peer.summary())
     low, high = peer.interval_
     print(f"\nThese people are made up, so we may look: the true effect is {BETA}.")
-    print(f"The interval {low:.2f} to {high:.2f} {'holds' if low <= BETA <= high else 'misses'} it.")
+    print(
+        f"The interval {low:.2f} to {high:.2f} {'holds' if low <= BETA <= high else 'misses'} it."
+    )
 
 
 if __name__ == "__main__":

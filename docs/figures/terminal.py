@@ -23,7 +23,7 @@ SESSION = [
 
 def main() -> None:
     program = Path(sys.executable).with_name("privfield")
-    console = Console(record=True, width=104, file=open("/dev/null", "w"))  # noqa: SIM115
+    console = Console(record=True, width=112, file=open("/dev/null", "w"))  # noqa: SIM115
     with tempfile.TemporaryDirectory() as folder:
         for arguments in SESSION:
             shown = " ".join(f'"{a}"' if " " in a else a for a in arguments)
