@@ -1,0 +1,1 @@
+"""Does this installation keep its privacy claims? Enumeration and likelihood ratios, no data."""

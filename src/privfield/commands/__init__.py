@@ -1,0 +1,1 @@
+"""The commands of `privfield`, one file each; heavy modules are imported when a command runs."""

@@ -1,0 +1,63 @@
+"""Budgets from what was typed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from privfield.errors import InputError
+
+if TYPE_CHECKING:
+    from privfield.privacy.budgets import Budget
+
+
+def read_budget(epsilon: float | None, delta: float | None, rho: float | None) -> Budget:
+    """--epsilon alone is pure, with --delta approximate; --rho is zCDP."""
+    from privfield.privacy.budgets import ZCDP, ApproxDP, PureDP
+
+    if rho is not None:
+        if epsilon is not None or delta is not None:
+            raise InputError("--rho stands alone: leave out --epsilon and --delta.")
+        return ZCDP(rho)
+    if epsilon is None:
+        raise InputError(
+            "--epsilon is missing: how much may this release reveal about one person? 1 is common, "
+            "0.1 strict, above 5 weak. (Or --rho for zCDP.)"
+        )
+    return ApproxDP(epsilon, delta) if delta else PureDP(epsilon)
+
+
+def read_total(text: str | None, budget: Budget) -> Budget:
+    """The total of a new ledger: "3,1e-6", "3" or "rho=0.5"; without any, this budget."""
+    from privfield.privacy.budgets import ZCDP, ApproxDP, PureDP
+
+    if text is None:
+        return budget
+    try:
+        if text.startswith("rho="):
+            return ZCDP(float(text.removeprefix("rho=")))
+        parts = [float(part) for part in text.split(",")]
+        if len(parts) > 2:
+            raise ValueError
+    except InputError:
+        raise
+    except ValueError:
+        raise InputError(
+            f"--total must be ε,δ such as 3,1e-6, or ε alone, or rho=ρ; got {text!r}."
+        ) from None
+    return ApproxDP(parts[0], parts[1]) if len(parts) == 2 and parts[1] else PureDP(parts[0])
+
+
+def in_words(budget: object) -> str:
+    """A budget as people write it."""
+    from privfield.privacy.budgets import ZCDP, ApproxDP, Cost, PureDP
+
+    if isinstance(budget, ApproxDP):
+        return f"ε = {budget.epsilon:g}, δ = {budget.delta:g}"
+    if isinstance(budget, PureDP):
+        return f"ε = {budget.epsilon:g}"
+    if isinstance(budget, ZCDP):
+        return f"ρ = {budget.rho:.4g} (zCDP)"
+    if isinstance(budget, Cost):
+        parts = [f"ρ = {budget.rho:.4g}", f"δ = {budget.delta:.4g}"]
+        return ", ".join(parts[: 1 + bool(budget.delta)]) + " (zCDP)"
+    return "nothing" if budget is None else str(budget)

@@ -1,0 +1,117 @@
+"""Options that several commands share, with one wording."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+
+def flow(text: str) -> str:
+    """Paragraphs without line ends, so that terminals break lines where they must."""
+    return "\n\n".join(" ".join(part.split("\n")).strip() for part in text.split("\n\n"))
+
+
+def number(text: str) -> float:
+    """A number above 0 as people write it: 1, 0.5, 1e-6."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = float("nan")
+    if not 0 < value < float("inf"):
+        raise typer.BadParameter(f"it must be a number above 0, such as 1 or 1e-6; got {text!r}.")
+    return value
+
+
+def chance(text: str) -> float:
+    """δ: a number from 0 to below 1."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = float("nan")
+    if not 0 <= value < 1:
+        raise typer.BadParameter(
+            f"it must be a number from 0 to below 1, such as 1e-6; got {text!r}."
+        )
+    return value
+
+
+def count(text: str) -> int:
+    """A whole number from 0, also written as 1e7 or 10,000."""
+    try:
+        value = float(text.replace(",", "").replace("_", ""))
+        if value < 0 or value != int(value):
+            raise ValueError
+    except (ValueError, OverflowError):
+        raise typer.BadParameter(
+            f"it must be a whole number from 0, such as 5000 or 1e7; got {text!r}."
+        ) from None
+    return int(value)
+
+
+DataFile = Annotated[
+    str,
+    typer.Argument(
+        metavar="FILE", help="CSV or Parquet: one file, a folder, or a quoted 'glob*.parquet'."
+    ),
+]
+SchemaFile = Annotated[
+    str, typer.Option("--schema", "-s", metavar="S", help="The schema file that `init` began.")
+]
+ModelFile = Annotated[
+    str, typer.Argument(metavar="M", help="A model file that `fit` or `peer` wrote.")
+]
+Epsilon = Annotated[
+    float | None,
+    typer.Option("--epsilon", "-e", metavar="E", parser=number, help="ε of the promise."),
+]
+Delta = Annotated[
+    float | None,
+    typer.Option("--delta", "-d", metavar="D", parser=chance, help="δ of the promise, e.g. 1e-6."),
+]
+Rho = Annotated[
+    float | None,
+    typer.Option("--rho", metavar="R", parser=number, help="ρ of zCDP, in place of ε and δ."),
+]
+Adjacency = Annotated[
+    str,
+    typer.Option(
+        "--adjacency",
+        metavar="A",
+        help="replace-one (the number of rows is public) or add-remove (it is not).",
+    ),
+]
+LedgerFile = Annotated[
+    str | None,
+    typer.Option("--ledger", metavar="L", help="A file that remembers what was spent."),
+]
+Total = Annotated[
+    str | None,
+    typer.Option(
+        "--total",
+        metavar="E,D",
+        help="Total of a new ledger: ε,δ or ε or rho=ρ. Without it: this release's budget.",
+    ),
+]
+Job = Annotated[
+    str | None,
+    typer.Option(
+        "--job",
+        metavar="J",
+        help="A name for this release: the same again returns it and costs nothing.",
+    ),
+]
+Seed = Annotated[
+    int | None,
+    typer.Option(
+        "--insecure-seed", metavar="K", min=0, help="For study: repeatable, so NOT PRIVATE."
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for programs.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace an existing output.")]
+
+
+def output(metavar: str, what: str) -> typer.models.OptionInfo:
+    """The option -o."""
+    found: typer.models.OptionInfo = typer.Option("--output", "-o", metavar=metavar, help=what)
+    return found

@@ -1,0 +1,108 @@
+"""`privfield query`: one probability, with its interval."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from privfield.commands import options
+from privfield.commands.console import note, say, say_json, say_stamp
+from privfield.errors import InputError
+
+if TYPE_CHECKING:
+    from privfield.estimate.bootstrap import Bootstrap
+    from privfield.models.base import Model
+    from privfield.progress import ProgressCallback
+    from privfield.query_text import Question
+
+HELP = """Answer a question about a model. Costs no privacy.
+
+Example:  [bold]privfield query model.pf "P(low mood=yes | age=40-65, worry=no)"[/bold]
+
+The interval covers sampling and privacy noise together; there is none where the model file holds no
+measurements that could tell.
+"""
+REPLICATES = 40  # simulated studies, where structural zeros rule out the delta method
+
+
+def add_to(app: typer.Typer) -> None:
+    """Make this a command of the application."""
+    app.command("query", help=options.flow(HELP))(query)
+
+
+def query(
+    model: options.ModelFile,
+    question: Annotated[
+        str, typer.Argument(metavar="Q", help='Such as "P(low mood=yes | age=40-65)".')
+    ],
+    level: Annotated[
+        float, typer.Option(metavar="L", parser=options.number, help="Of the interval.")
+    ] = 0.95,
+    json: options.Json = False,
+) -> None:
+    """Ask, compute, answer."""
+    from privfield.commands.bars import bars
+    from privfield.commands.files import load_field
+    from privfield.query_text import read_question
+
+    if not 0 < level < 1:
+        raise InputError(f"--level must lie between 0 and 1; got {level:g}.")
+    found = load_field(model)
+    asked = read_question(question, found.schema)
+    with bars("computing", {"simulated studies": REPLICATES}) as progress:
+        estimate, low, high = answer(found, asked, level, progress)
+    if json:
+        value: dict[str, Any] = {"estimate": estimate, "low": low, "high": high}
+        if found.stamp:
+            value["stamp"] = found.stamp
+        say_json(value)
+        return
+    say_stamp(found.stamp)
+    if low is None or high is None:
+        say(f"{asked} = {estimate:.4g}")
+        note("No interval: the model file holds no measurements that would tell.")
+    else:
+        say(f"{asked} = {estimate:.4g} ({low:.4g} to {high:.4g}, {level:.0%})")
+
+
+def answer(
+    model: Model,
+    question: Question,
+    level: float = 0.95,
+    progress: ProgressCallback | None = None,
+) -> tuple[float, float | None, float | None]:
+    """The probability and, where the model's measurements tell, the ends of its interval."""
+    from privfield.estimate.bootstrap import _probability
+
+    if question.given and _probability(model, question.given, {}) == 0:
+        raise InputError(f"query: the condition of {question} has probability zero.")
+    estimate = _probability(model, question.event, question.given)
+    measurements = getattr(model, "measurements", None)
+    if measurements is None:
+        return estimate, None, None
+    draws = _draws(model, measurements, progress)
+    if draws is None:
+        return estimate, None, None
+    interval = draws.probability(question.event, question.given, level)
+    return estimate, min(estimate, float(interval.low)), max(estimate, float(interval.high))
+
+
+def _draws(model: Model, measurements: Any, progress: ProgressCallback | None) -> Bootstrap | None:
+    """Models as they would come out again: by the delta method, or else by simulated studies."""
+    import numpy as np
+
+    from privfield.estimate.bootstrap import bootstrap
+    from privfield.estimate.edge_intervals import uncertainty
+    from privfield.measure.measurements import Measurements
+
+    rng = np.random.default_rng(0)  # the same question has the same answer
+    found = None if model.schema.forbidden else uncertainty(model, measurements)
+    if found is not None:
+        return found.bootstrap(replicates=400, rng=rng)
+    if not isinstance(measurements, Measurements):
+        return None
+    try:
+        return bootstrap(measurements, replicates=REPLICATES, rng=rng, progress=progress)
+    except InputError:  # too large for exact inference
+        return None

@@ -1,0 +1,188 @@
+"""Questions as people type them: "P(low mood=yes | age=40-65)".
+
+Names and levels come from a schema, so they may hold spaces, commas, bars or equal signs: whatever
+is a variable of the schema is read as one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import NoReturn
+
+from privfield.errors import InputError
+from privfield.schema import Schema
+
+_LEGAL = 'a question looks like "P(smoker=yes | age=40-65)"; conditions are separated by commas'
+_SIGNS = (re.compile(r"\s*=\s*"), re.compile(r"\s*==?\s*"))
+_AND = re.compile(r"\s*(?:,|;|&|∧|\band\b)\s*", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Question:
+    """P(event | given), both as levels by name."""
+
+    event: Mapping[str, str]
+    given: Mapping[str, str]
+
+    def __str__(self) -> str:
+        event = ", ".join(f"{name}={level}" for name, level in self.event.items())
+        given = ", ".join(f"{name}={level}" for name, level in self.given.items())
+        return f"P({event} | {given})" if given else f"P({event})"
+
+
+def read_question(text: str, schema: Schema) -> Question:
+    """The question in `text`; a typo is an `InputError` that suggests what was meant.
+
+    >>> schema = Schema({"low mood": ["no", "yes"], "age": ["18-40", "40-65"]})
+    >>> read_question("P(low mood=yes | age=40-65)", schema).given
+    {'age': '40-65'}
+    """
+    inside = _inside(text)
+    for event, given in _readings(inside, schema):
+        both = set(event) & set(given)
+        if both:
+            raise InputError(f"query: {sorted(both)[0]!r} stands on both sides of the bar.")
+        return Question(event, given)
+    _Reader(inside, schema).complain()
+
+
+def _readings(text: str, schema: Schema) -> Iterator[tuple[dict[str, str], dict[str, str]]]:
+    """All ways to read the text; names and levels may hold anything, so there may be several."""
+    for event, at in _conditions(text, schema, _spaces(text, 0)):
+        rest = _spaces(text, at)
+        if rest == len(text):
+            yield event, {}
+        elif text[rest] == "|":
+            for given, end in _conditions(text, schema, _spaces(text, rest + 1)):
+                if _spaces(text, end) == len(text):
+                    yield event, given
+
+
+def _conditions(text: str, schema: Schema, at: int) -> Iterator[tuple[dict[str, str], int]]:
+    """All ways to read name=level, and more of them, from there on; longer names first."""
+    for name in _longest_first(schema.names):
+        for after_name in _ends(text, name, at):
+            for sign in _SIGNS:
+                found = sign.match(text, after_name)
+                for level in _longest_first(schema[name].levels) if found else ():
+                    for end in _ends(text, level, found.end()):  # type: ignore[union-attr]
+                        more = _AND.match(text, end)
+                        for others, last in _conditions(text, schema, more.end()) if more else ():
+                            if name not in others:
+                                yield {name: level, **others}, last
+                        yield {name: level}, end
+
+
+def _ends(text: str, word: str, at: int) -> list[int]:
+    """Where the word ends if it comes next, bare or in quotes."""
+    forms = (word, f'"{word}"', f"'{word}'")
+    return [at + len(form) for form in forms if text.startswith(form, at)]
+
+
+def _spaces(text: str, at: int) -> int:
+    return len(text) - len(text[at:].lstrip())
+
+
+def _inside(text: str) -> str:
+    """What stands between P( and ); both may be left out."""
+    found = re.fullmatch(r"\s*(?:P|Pr|Prob)\s*[(\[](.*)[)\]]\s*", text, re.DOTALL | re.IGNORECASE)
+    inside = text if found is None else found[1]
+    if not inside.strip():
+        raise InputError(f"query: it is empty; {_LEGAL}.")
+    return inside.strip()
+
+
+class _Reader:
+    """Reads from left to right what cannot be read, to say where it stops making sense."""
+
+    def __init__(self, text: str, schema: Schema) -> None:
+        self._text, self._schema, self._at = text, schema, 0
+
+    def complain(self) -> NoReturn:
+        """Raise an `InputError` about the first thing that is wrong."""
+        self._conditions()
+        self._skip()
+        if self._rest().startswith("|"):
+            self._at += 1
+            self._conditions()
+        raise InputError(f"query: cannot read {self._rest().strip()!r}; {_LEGAL}.")
+
+    def _conditions(self) -> None:
+        seen = set()
+        while True:
+            name = self._name()
+            self._level(name)
+            if name in seen:
+                raise InputError(f"query: {name!r} is there twice; each variable may be once.")
+            seen.add(name)
+            separator = _AND.match(self._text, self._at)
+            if separator is None:
+                return
+            self._at = separator.end()
+
+    def _name(self) -> str:
+        self._skip()
+        for name in _longest_first(self._schema.names):
+            for end in _ends(self._text, name, self._at):
+                if sign := _SIGNS[-1].match(self._text, end):
+                    self._at = sign.end()
+                    return name
+        self._unknown_name()
+
+    def _level(self, name: str) -> None:
+        levels = self._schema[name].levels
+        for level in _longest_first(levels):
+            for end in _ends(self._text, level, self._at):
+                if self._ends_a_condition(end):
+                    self._at = end
+                    return
+        given = self._next_word()
+        legal = ", ".join(map(repr, levels[:12])) + (", …" if len(levels) > 12 else "")
+        raise InputError(
+            f"query: {name!r} has no level {given!r}.{_suggestion(given, levels)} Its levels are "
+            f"{legal}."
+        )
+
+    def _unknown_name(self) -> NoReturn:
+        rest = self._rest()
+        names = self._schema.names
+        legal = ", ".join(map(repr, names[:12])) + (", …" if len(names) > 12 else "")
+        bare = self._next_word()
+        if bare in names:
+            raise InputError(
+                f"query: {bare!r} needs a level, such as {bare}={self._schema[bare].levels[-1]}; "
+                f"{_LEGAL}."
+            )
+        if "=" not in rest:
+            raise InputError(f"query: cannot read {rest.strip()!r}; {_LEGAL}.")
+        given = re.sub(r"[=<>!]+$", "", rest.partition("=")[0]).strip(" '\"")
+        raise InputError(
+            f"query: there is no variable {given!r}.{_suggestion(given, names)} The model has "
+            f"{legal}."
+        )
+
+    def _ends_a_condition(self, end: int) -> bool:
+        rest = self._text[end:]
+        return not rest.strip() or rest.lstrip().startswith("|") or bool(_AND.match(rest))
+
+    def _next_word(self) -> str:
+        return re.split(r"[,;&|]", self._rest(), maxsplit=1)[0].strip(" '\"")
+
+    def _rest(self) -> str:
+        return self._text[self._at :]
+
+    def _skip(self) -> None:
+        self._at += len(self._rest()) - len(self._rest().lstrip())
+
+
+def _longest_first(words: Iterable[str]) -> list[str]:
+    return sorted(words, key=len, reverse=True)
+
+
+def _suggestion(given: str, legal: Iterable[str]) -> str:
+    lower = {word.lower(): word for word in legal}
+    close = get_close_matches(given.lower(), lower, 1, 0.5)
+    return f" Did you mean {lower[close[0]]!r}?" if close else ""

@@ -1,0 +1,156 @@
+"""The audit passes on this code, and fails on code that promises more than it keeps.
+
+False alarms: a check of drawn numbers fails by chance with probability below 1e-9 each (see
+`privfield.audit.finding`); enumerations have no randomness.
+"""
+
+from dataclasses import replace
+from fractions import Fraction
+from importlib import import_module
+
+import pytest
+
+from privfield.audit import frank_wolfe, marginals, moments, network, noise, selection, stability
+from privfield.audit.run import audits, run_audit
+from privfield.privacy.adjacency import Sensitivity
+from privfield.privacy.noise import add_noise
+
+
+def test_every_claim_is_kept_here():
+    news = []
+    findings = run_audit(news.append)
+    assert [each.mechanism for each in findings if not each.passed] == []
+    assert len(findings) > 25 and [each.done for each in news] == list(range(len(audits())))
+    assert all(each.claim and each.observed and each.how and each.page for each in findings)
+
+
+def halved_noise(values, law, seed=None):
+    return add_noise(values, replace(law, scale=law.scale / 2), seed)
+
+
+def understated(function):
+    """A sensitivity that is half of what it should be."""
+
+    def wrong(*arguments, **options):
+        right = function(*arguments, **options)
+        return Sensitivity(-(-right.l1 // 2), -(-right.l2_squared // 4))
+
+    return wrong
+
+
+def failures(monkeypatch, audit, module, name, wrong):
+    monkeypatch.setattr(import_module(module), name, wrong)  # pf.measure is a function
+    return [each for each in audit() if not each.passed]
+
+
+DRAWN = [
+    (noise.audit_noise, "privfield.audit.noise", 2),
+    (marginals.audit_marginals, "privfield.measure.marginals", 1),
+    (moments.audit_moments, "privfield.measure.moments", 1),
+    (moments.audit_parities, "privfield.measure.parities", 1),
+    (network.audit_network, "privfield.measure.network_statistics", 1),
+]
+
+
+@pytest.mark.parametrize(("audit", "module", "times"), DRAWN, ids=[each[1] for each in DRAWN])
+def test_half_the_noise_is_noticed(monkeypatch, audit, module, times):
+    found = failures(monkeypatch, audit, module, "add_noise", halved_noise)
+    assert len(found) == times and all("likelihood ratio" in each.observed for each in found)
+
+
+def test_understated_sensitivities_are_noticed(monkeypatch):
+    from privfield.measure.design import marginal_sensitivity
+    from privfield.measure.moments import moment_sensitivity
+    from privfield.measure.parities_gaussian import parity_sensitivity
+
+    cases = [
+        (moments.audit_moments, "privfield.measure.moments", moment_sensitivity, 4),
+        (moments.audit_parities, "privfield.measure.parities_gaussian", parity_sensitivity, 4),
+        (marginals.audit_marginals, "privfield.measure.design", marginal_sensitivity, 3),
+    ]
+    for audit, module, function, times in cases:
+        wrong = understated(function)
+        assert len(failures(monkeypatch, audit, module, function.__name__, wrong)) == times
+
+
+def test_a_residual_design_with_too_little_noise_is_noticed(monkeypatch):
+    from privfield.measure.design import choose_design
+
+    def wrong(task, budget, name, kind):
+        right = choose_design(task, budget, name, kind)
+        parts = [replace(p, law=replace(p.law, scale=0.99 * p.law.scale)) for p in right.parts]
+        return replace(right, parts=tuple(parts))
+
+    found = failures(
+        monkeypatch, marginals.audit_marginals, "privfield.audit.marginals", "choose_design", wrong
+    )
+    assert len(found) == 6
+
+
+def test_a_network_statistic_that_moves_further_is_noticed(monkeypatch):
+    from privfield.measure.network_statistics import choose_laws
+
+    def wrong(budget, sensitivities, kind="auto"):
+        return choose_laws(budget, [max(1, s // 2) for s in sensitivities], kind)
+
+    module = "privfield.measure.network_statistics"
+    assert len(failures(monkeypatch, network.audit_network, module, "choose_laws", wrong)) == 2
+
+
+def test_selections_with_half_the_scale_are_noticed(monkeypatch):
+    from privfield.privacy.selection import exponential_mechanism_rows, permute_and_flip
+
+    module = "privfield.audit.selection"
+    for name, right in (
+        ("exponential_mechanism_rows", exponential_mechanism_rows),
+        ("permute_and_flip", permute_and_flip),
+    ):
+        with monkeypatch.context() as patch:
+            found = failures(
+                patch, selection.audit_selection, module, name, lambda s, t, f=right: f(s, t / 2)
+            )
+            assert len(found) == 1
+    half = lambda r, e: Fraction(r) / (2 * e)  # noqa: E731
+    audit = selection.audit_selection
+    assert len(failures(monkeypatch, audit, module, "selection_scale_pure", half)) == 2
+
+
+def test_a_score_range_that_is_understated_is_noticed(monkeypatch):
+    from privfield.measure.frank_wolfe_selection import range_of
+
+    found = failures(
+        monkeypatch,
+        frank_wolfe.audit_frank_wolfe,
+        "privfield.measure.frank_wolfe_selection",
+        "range_of",
+        lambda *given: range_of(*given) // 2,
+    )
+    assert len(found) == 2
+
+
+def test_releasing_too_often_is_noticed(monkeypatch):
+    from privfield.privacy.stability import (
+        majority_stability,
+        may_release,
+        mode_stability,
+        release_probabilities,
+    )
+
+    module = "privfield.audit.stability"
+    for name, wrong in (
+        ("majority_stability", lambda *g: majority_stability(*g) + 1),
+        ("mode_stability", lambda *g: mode_stability(*g) + 1),
+        ("may_release", lambda *g: may_release(*g) or may_release(*g)),
+        ("release_probabilities", lambda e, d: release_probabilities(e, 2 * d)),
+    ):
+        with monkeypatch.context() as patch:
+            assert failures(patch, stability.audit_stability, module, name, wrong), name
+
+
+def test_an_audit_that_cannot_run_does_not_pass(monkeypatch):
+    def broken():
+        raise RuntimeError("no entropy")
+
+    monkeypatch.setattr("privfield.audit.run.audits", lambda: {"noise": broken})
+    (finding,) = run_audit()
+    assert not finding.passed and "no entropy" in finding.observed

@@ -1,0 +1,156 @@
+"""Each command through the installed program: results on stdout, exit codes, files."""
+
+import csv
+import json
+import os
+import subprocess
+import sys
+
+import networkx as nx
+import numpy as np
+import pyarrow.parquet as pq
+
+import privfield as pf
+from command_line import NAMES, installed
+
+
+def ok(done):
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_from_a_csv_to_a_report(study, tmp_path):
+    """Three commands: init, fit, report; then everything that is free."""
+    with open(study / "patients.csv") as file, open(tmp_path / "symptoms.csv", "w") as out:
+        for line in file:
+            out.write(line.split(",", 1)[1])  # without age: two levels each
+    run = lambda *arguments: installed(*arguments, cwd=tmp_path)  # noqa: E731
+    assert "4 columns, from the header only" in ok(
+        run("init", "symptoms.csv", "--levels", "no,yes", "-o", "s.toml")
+    )
+    assert "PRIVATE" in ok(run("check", "symptoms.csv", "--schema", "s.toml")).splitlines()[0]
+    plan = json.loads(
+        ok(run("plan", "s.toml", "--n", "3000", "--epsilon", "1", "--delta", "1e-6", "--json"))
+    )
+    assert plan["expected_error"] > 0
+    fit = run(
+        *("fit", "symptoms.csv", "--schema", "s.toml", "--epsilon", "1", "--delta", "1e-6"),
+        *("--ledger", "l.ledger", "--yes", "--json", "-o", "m.pf"),
+    )
+    found = json.loads(ok(fit))
+    assert found["cost"]["kind"] == "zcdp" and found["expected_error"] > 0
+    assert found["ledger"]["remaining"] is None  # a new ledger has this fit's budget
+    for told in (
+        "This will spend  ε = 1, δ = 1e-06",
+        "Expected error",
+        "unknown",
+        "privfield check",
+    ):
+        assert told in fit.stderr
+    model = pf.load(tmp_path / "m.pf")
+    assert model.schema.names == tuple(NAMES) and model.schema["worry"].levels == ("no", "yes")
+    assert model.card.job == found["ledger"]["jobs"][0] and not model.card.levels_are_public
+    page = ok(run("report", "m.pf", "-o", "r.html"))
+    assert "r.html" in page and "<html" in (tmp_path / "r.html").read_text()[:500]
+    assert "Remaining  nothing" in ok(run("ledger", "l.ledger"))
+    again = run(
+        "fit", "symptoms.csv", "-s", "s.toml", "-e", "1", "--ledger", "l.ledger", "-y", "-o", "n.pf"
+    )
+    assert again.returncode == 3 and "budget refused" in again.stderr
+    assert not (tmp_path / "n.pf").exists()
+
+
+def test_query_with_its_interval(study):
+    done = installed("query", study / "model.pf", "P(low mood=yes | age=40-65)", "--json")
+    found = json.loads(ok(done))
+    assert set(found) == {"estimate", "low", "high"}
+    text = ok(installed("query", study / "model.pf", "P(poor sleep=yes)"))
+    assert text.startswith("P(poor sleep=yes) = 0.") and "95%" in text
+
+
+def test_sample_writes_rows_that_honour_structural_zeros(study, tmp_path):
+    ok(installed("sample", study / "model.pf", "-n", "2e5", "-o", tmp_path / "rows.parquet"))
+    rows = pq.read_table(tmp_path / "rows.parquet")
+    assert rows.num_rows == 200_000 and rows.column_names == ["age", *NAMES]
+    worried = {
+        age
+        for age, worry in zip(*(rows[c].to_pylist() for c in ("age", "worry")), strict=True)
+        if worry == "yes"
+    }
+    assert worried == {"40-65", "65-100"}
+
+
+def test_export_for_other_programs(study, tmp_path):
+    model = pf.load(study / "model.pf")
+    for kind, name in (("graphml", "g.graphml"), ("json", "g.json"), ("uai", "g.uai")):
+        ok(installed("export", study / "model.pf", "--to", kind, "-o", tmp_path / name))
+    graph = nx.read_graphml(tmp_path / "g.graphml")
+    assert set(graph.nodes) == set(model.schema.names)
+    same = nx.node_link_graph(json.loads((tmp_path / "g.json").read_text()), edges="edges")
+    assert set(same.edges) == set(model.graph().edges)
+    assert (tmp_path / "g.uai").read_text().startswith("MARKOV\n5\n3 2 2 2 2\n")
+
+
+def test_peer_says_first_what_is_protected(tmp_path):
+    graph = nx.cycle_graph(14)
+    with open(tmp_path / "edges.csv", "w") as file:
+        file.writelines(["source,target\n", *(f"n{a},n{b}\n" for a, b in graph.edges)])
+    with open(tmp_path / "outcomes.csv", "w") as file:
+        file.writelines(["node,ill\n", *(f"n{a},{int(a < 7)}\n" for a in graph)])
+    done = installed(
+        "peer", "edges.csv", "outcomes.csv", "--epsilon", "1", "-o", "peer.pf", cwd=tmp_path
+    )
+    first = ok(done).splitlines()[0]
+    assert (
+        first.startswith("Protected: each node's outcome") and "Not protected: the network" in first
+    )
+    assert "the odds of a positive outcome are multiplied by" in done.stdout
+    model = pf.load(tmp_path / "peer.pf")
+    assert isinstance(model, pf.NetworkIsing) and "beta" in model.card.intervals
+
+
+def test_structure_writes_what_is_stable_and_nothing_else(tmp_path):
+    rng = np.random.default_rng(3)
+    first = rng.random(40_000) < 0.5
+    second = np.where(rng.random(40_000) < 0.8, first, ~first)
+    third = rng.random(40_000) < 0.5
+    with open(tmp_path / "d.csv", "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow("abc")
+        writer.writerows(np.stack([first, second, third], 1).astype(int).tolist())
+    (tmp_path / "few.csv").write_text("a,b,c\n0,0,1\n1,1,0\n")
+    pf.Schema({name: ["0", "1"] for name in "abc"}).write(tmp_path / "s.toml")
+    budget = ("--schema", "s.toml", "--epsilon", "1", "--delta", "1e-6", "--min-weight", "0.4")
+    ok(installed("structure", "d.csv", *budget, "-o", "g.csv", cwd=tmp_path))
+    assert (tmp_path / "g.csv").read_text() == "first,second\na,b\n"
+    budget = (*budget, "--method", "chow-liu")
+    done = installed("structure", "few.csv", *budget, "-o", "none.graphml", cwd=tmp_path)
+    assert done.returncode == 4 and not (tmp_path / "none.graphml").exists()
+    assert "stable enough" in done.stderr and "more rows" in done.stderr
+
+
+def test_audit_and_ledger_for_programs(study):
+    found = json.loads(ok(installed("audit", "--json")))
+    assert found["passed"] and len(found["findings"]) > 25
+    found = json.loads(ok(installed("ledger", study / "study.ledger", "--json")))
+    assert found["charges"][0]["job"] == "first" and found["remaining"] is not None
+
+
+def test_demo_ends_with_a_report(tmp_path):
+    done = installed("demo", cwd=tmp_path)
+    lines = ok(done).splitlines()
+    assert (
+        len(lines) == 6 and lines[-1] == f"Report   {tmp_path / 'privfield-demo' / 'report.html'}"
+    )
+    assert os.path.getsize(tmp_path / "privfield-demo" / "report.html") > 10_000
+    again = installed("demo", cwd=tmp_path)
+    assert again.returncode == 2 and "--force" in again.stderr
+
+
+def test_the_module_runs_too():
+    done = subprocess.run(
+        [sys.executable, "-m", "privfield", "--help"], capture_output=True, text=True
+    )
+    commands = ("init", "check", "plan", "fit", "structure", "peer", "sample", "query", "report")
+    for command in (*commands, "export", "ledger", "audit", "demo"):
+        assert f" {command} " in done.stdout

@@ -1,0 +1,121 @@
+"""`privfield init` reads the header and nothing else."""
+
+import gzip
+import os
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import privfield as pf
+from command_line import installed
+
+
+def test_a_pipe_keeps_all_but_its_first_line(tmp_path):
+    """What is left in a FIFO afterwards is the whole body: not one byte of it was read."""
+    pipe = tmp_path / "data.csv"
+    os.mkfifo(pipe)
+    end = os.open(pipe, os.O_RDWR)  # both ends: reading further would wait for ever
+    body = b"SECRET,1\nHUSH,0\n"
+    try:
+        os.write(end, b'"low, mood",age\n' + body)
+        done = installed("init", pipe, "-o", tmp_path / "s.toml", timeout=60)
+        assert done.returncode == 0, done.stderr
+        os.set_blocking(end, False)
+        assert os.read(end, 1000) == body
+    finally:
+        os.close(end)
+    text = (tmp_path / "s.toml").read_text()
+    assert '[variables."low, mood"]' in text and "SECRET" not in text + done.stdout + done.stderr
+
+
+def test_a_parquet_file_whose_pages_are_destroyed_still_has_its_footer(call, tmp_path):
+    path = tmp_path / "data.parquet"
+    pq.write_table(pa.table({"a": ["x"] * 1000, "b": list(range(1000))}), path)
+    data = bytearray(path.read_bytes())
+    footer = int.from_bytes(data[-8:-4], "little")
+    data[4 : -8 - footer] = b"\xff" * (len(data) - 12 - footer)
+    path.write_bytes(data)
+    code, out, _ = call("init", path, "--levels", "x,y", "-o", tmp_path / "s.toml")
+    assert code == 0 and "2 columns, from the header only" in out
+    code, _, err = call("check", path, "-s", tmp_path / "s.toml")
+    assert code == 2 and "damaged" in err
+
+
+@pytest.mark.parametrize(
+    ("content", "names"),
+    [
+        (b"\xef\xbb\xbfa,b\n", ("a", "b")),
+        (b"a;b;c\r\n1;2;3\r\n", ("a", "b", "c")),
+        (b"\n\na\tb\n", ("a", "b")),
+        (b'"two\nlines",b\nx,y', ("two\nlines", "b")),
+        (b",a,b\n0,x,y\n", ("a", "b")),  # the index that pandas writes has no name
+        (b"a,b", ("a", "b")),
+    ],
+)
+def test_headers(call, tmp_path, content, names):
+    (tmp_path / "d.csv").write_bytes(content)
+    (tmp_path / "d.csv.gz").write_bytes(gzip.compress(content))
+    for name in ("d.csv", "d.csv.gz"):
+        target = tmp_path / f"{name}.toml"
+        code, _, err = call("init", tmp_path / name, "--levels", "x,y", "-o", target)
+        assert code == 0, err
+        schema = pf.Schema.read(target)
+        assert schema.names == names and schema[names[0]].unknown == "x"
+        assert "# unknown: the level that values not listed here are read as" in target.read_text()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [
+        ("d.csv", b"SECRET|1\n", "separated by commas, semicolons or tabs"),
+        ("d.csv", b"1,0,1,1\n", "holds numbers only; is it a header?"),
+        ("d.csv", b"SECRET,SECRET\n", "names a column twice; is it a header?"),
+        ("d.csv", "a,b\n".encode("utf-16"), "UTF-16"),
+        ("d.csv", b"\xe4,b\n", "not UTF-8"),
+        ("d.csv", b"PK\x03\x04SECRET", "a spreadsheet with another name"),
+        ("d.csv", b"", "is empty"),
+        ("d.xlsx", b"PK\x03\x04", "is a spreadsheet. Export the table as CSV"),
+        ("d.sav", b"$FL2", "an SPSS file"),
+        ("d.txt", b"a,b\n", "must end in one of .csv"),
+        ("d.parquet", b"SECRET", "not a Parquet file"),
+        ("d.csv.gz", b"SECRET", "cannot be read"),
+    ],
+)
+def test_what_is_no_header_is_refused_without_repeating_it(call, tmp_path, name, content, told):
+    (tmp_path / name).write_bytes(content)
+    code, out, err = call("init", tmp_path / name, "-o", tmp_path / "s.toml")
+    assert code == 2 and told in err and "SECRET" not in out + err
+    assert not (tmp_path / "s.toml").exists()
+
+
+def test_without_levels_there_are_places_to_fill_in(call, tmp_path):
+    (tmp_path / "d.csv").write_text("a b,c\n1,2\n")
+    code, _, err = call("init", tmp_path / "d.csv", "-o", tmp_path / "s.toml")
+    assert code == 0 and "Fill in" in err
+    code, _, err = call("plan", tmp_path / "s.toml", "--n", "10", "--epsilon", "1")
+    assert code == 2 and "not filled in yet: write what 'a b' and 1 more may hold" in err
+    text = (tmp_path / "s.toml").read_text()
+    filled = text.replace("levels = []", "levels = [1, 2]", 1).replace("levels = []", "number = 3")
+    (tmp_path / "s.toml").write_text(filled)
+    assert pf.Schema.read(tmp_path / "s.toml").shape == (2, 3)
+
+
+def test_levels_are_read_only_if_they_are_called_public(call, tmp_path):
+    (tmp_path / "d.csv").write_text("a,b,id\n" + "".join(f"x,{i % 12},{i}\n" for i in range(100)))
+    code, out, err = call(
+        "init", tmp_path / "d.csv", "--levels-are-public", "-o", tmp_path / "s.toml", "--json"
+    )
+    assert code == 0 and '"fill_in": [\n    "id"\n  ]' in out  # too many different values
+    text = (tmp_path / "s.toml").read_text()
+    assert "levels-are-public" in text and 'levels = ["0", "1", "2", ' in text
+    start = text.index("\n[variables.id]")
+    (tmp_path / "s.toml").write_text(text[:start] + "\n")
+    code, _, err = call(
+        *("fit", tmp_path / "d.csv", "-s", tmp_path / "s.toml", "-e", "1", "--yes"),
+        *("--cliques", "a,b", "-o", tmp_path / "m.pf"),
+    )
+    assert code == 0, err
+    assert pf.load(tmp_path / "m.pf").card.levels_are_public
+    code, _, err = call("init", tmp_path / "d.csv", "--levels", "1,2", "--levels-are-public")
+    assert code == 2 and "exclude each other" in err

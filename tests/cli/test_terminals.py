@@ -1,0 +1,149 @@
+"""Terminals, pipes and Ctrl-C."""
+
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+import privfield as pf
+from command_line import installed, start
+
+
+def read_all(descriptor, until, seconds=60):
+    """What a terminal shows, up to a text or the end."""
+    shown, end = b"", time.monotonic() + seconds
+    while time.monotonic() < end:
+        if not select.select([descriptor], [], [], 0.2)[0]:
+            continue
+        try:
+            more = os.read(descriptor, 4096)
+        except OSError:  # the other side is gone
+            break
+        shown += more
+        if until and until in shown:
+            break
+        if not more:
+            break
+    return shown.decode()
+
+
+def in_a_terminal(*arguments, answer=None, run=start):
+    """Run with a terminal for questions and news; (exit code, stdout, what the terminal showed)."""
+    ours, theirs = pty.openpty()
+    process = run(*arguments, stdin=theirs, stderr=theirs, stdout=subprocess.PIPE)
+    os.close(theirs)
+    shown = ""
+    if answer is not None:
+        shown = read_all(ours, b"[y/N]")
+        os.write(ours, answer)
+    shown += read_all(ours, None)
+    out = process.stdout.read().decode()
+    process.stdout.close()
+    os.close(ours)
+    return process.wait(60), out, shown
+
+
+def fit_line(study, target, *more):
+    return (
+        *("fit", study / "patients.csv", "--schema", study / "schema.toml", "--epsilon", "1"),
+        *("--cliques", "all-pairs", "-o", target, *more),
+    )
+
+
+def test_fit_asks_before_it_spends(study, tmp_path):
+    ledger = ("--ledger", tmp_path / "l")
+    code, out, shown = in_a_terminal(*fit_line(study, tmp_path / "m.pf", *ledger), answer=b"n\n")
+    assert code == 130 and "Spend it?" in shown and "Nothing was spent" in shown
+    assert not out and not list(tmp_path.iterdir())
+    code, out, shown = in_a_terminal(*fit_line(study, tmp_path / "m.pf", *ledger), answer=b"y\n")
+    assert code == 0, shown
+    assert "Wrote" in out and len(pf.Ledger(tmp_path / "l").charges()) == 1
+
+
+def test_progress_is_drawn_on_terminals_only(study, tmp_path):
+    line = ("sample", study / "model.pf", "-n", "1e6", "--force", "-o", tmp_path / "rows.csv")
+
+    def impatient(*arguments, **options):
+        """Bars from the start, however fast the machine is."""
+        program = "import sys, privfield.commands.bars as b, privfield.cli as c; b._PATIENCE = 0"
+        program += "; sys.exit(c.main(sys.argv[1:]))"
+        return subprocess.Popen([sys.executable, "-c", program, *map(str, arguments)], **options)
+
+    code, out, shown = in_a_terminal(*line, run=impatient)
+    assert code == 0 and "drawing rows" in shown and " of 1,000,000" in shown
+    done = installed(*line)
+    assert done.returncode == 0 and done.stderr == "" and done.stdout == out
+    assert "\x1b" not in out
+
+
+@pytest.mark.parametrize("ledger", [True, False])
+def test_interrupting_a_fit_says_what_was_charged(study, tmp_path, ledger):
+    """Ctrl-C while a long file is counted, which begins once the charge is durable."""
+    data = (study / "patients.csv").read_bytes()
+    head, body = data.split(b"\n", 1)
+    with open(tmp_path / "long.csv", "wb") as file:
+        file.write(head + b"\n")
+        for _ in range(1500):
+            file.write(body)
+    line = [
+        *("fit", tmp_path / "long.csv", "-s", study / "schema.toml", "-e", "1", "--yes"),
+        *("--cliques", "all-pairs", "--n", "1000", "-o", tmp_path / "m.pf"),
+        *(("--ledger", tmp_path / "l") if ledger else ()),
+    ]
+    process = start(*line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    end = time.monotonic() + 60
+    while ledger and not ((tmp_path / "l").exists() and charged(tmp_path / "l")):
+        assert process.poll() is None and time.monotonic() < end
+        time.sleep(0.01)
+    if not ledger:
+        while "Odd values" not in process.stderr.readline():
+            assert process.poll() is None and time.monotonic() < end
+        time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130 and out == "", err
+    assert {each.name for each in tmp_path.iterdir()} <= {"long.csv", "l"}
+    if not ledger:
+        assert "interrupted, no file was written. Nothing was released" in err
+        return
+    job = pf.Ledger(tmp_path / "l").charges()[0].job
+    assert f"l was charged ε = 1. Run the same command with --job {job}" in err
+    assert installed(*line, "--job", job).returncode == 0  # finished, at no further cost
+
+
+def charged(path):
+    try:
+        return pf.Ledger(path).charges()
+    except pf.InputError:  # being made
+        return []
+
+
+def test_interrupting_a_sample_leaves_nothing_behind(study, tmp_path):
+    process = start(
+        *("sample", study / "model.pf", "-n", "1e9", "-o", tmp_path / "rows.csv"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    end = time.monotonic() + 60
+    while not list(tmp_path.iterdir()):  # the file that will take its place
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130 and "no file was written" in err
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(study):
+    process = start(
+        "ledger", study / "study.ledger", stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    process.stdout.close()
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 0 and err == b""
