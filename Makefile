@@ -9,7 +9,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --co
 .PHONY: help demo test lint docs format bench clean
 
 help:
-	@echo "make demo     make a small data set, measure it privately, print what was released"
+	@echo "make demo     a whole study on made-up people: plan, fit, report (under a minute)"
 	@echo "make test     lint, type-check and test"
 	@echo "make docs     build the documentation site in docs/_build"
 	@echo "make format   let ruff rewrite the code"
@@ -29,7 +29,7 @@ $(VENV)/.dev: $(BIN)/python pyproject.toml constraints.txt
 	@touch $@ $(VENV)/.user
 
 demo: $(VENV)/.user
-	$(BIN)/python examples/first_measurement.py
+	$(BIN)/privfield demo --force
 
 test: lint docs
 	$(BIN)/python -m pytest --numprocesses $(JOBS)
@@ -47,7 +47,7 @@ format: $(VENV)/.dev
 	$(BIN)/ruff format .
 
 bench: $(VENV)/.dev
-	for name in counting selection privacy inference inference_loopy sampling marginals peer frank_wolfe ising; do \
+	for name in counting selection privacy inference inference_loopy sampling marginals peer frank_wolfe ising structure structure_parameters parities parity_oracle; do \
 		echo "## $$name"; $(BIN)/python benchmarks/$$name.py || exit 1; done
 
 clean:
