@@ -249,6 +249,9 @@ def test_an_earlier_fit_leaves_nothing_behind():
     learner.set_params(objective="l1").fit(DATA[:50])
     with pytest.raises(AttributeError, match="maximal_"):
         _ = learner.maximal_
+    with pytest.raises(pf.InputError, match="objective"):
+        learner.set_params(objective="l2").fit(DATA[:50])
+    assert not any(name.endswith("_") for name in vars(learner))
 
 
 def test_released_phases_are_saved(tmp_path):

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import binom
 
 import privfield as pf
-from privfield.learn.structure import RESULTS, StructureLearner
+from privfield.learn.structure import StructureLearner
 from privfield.measure import structure
 
 BUDGET = pf.ApproxDP(1, 1e-6)
@@ -165,4 +165,25 @@ def test_a_fit_that_stops_shows_nothing_old():
     learner.set_params(progress=stop)
     with pytest.raises(KeyboardInterrupt):
         learner.fit(ROWS)
-    assert not any(name in learner.__dict__ for name in RESULTS)
+    assert not any(name.endswith("_") for name in vars(learner))
+
+
+def test_a_refused_fit_shows_nothing_old():
+    learner = StructureLearner(BUDGET, min_weight=0.6).fit(ROWS[:2000])
+    with pytest.raises(pf.InputError, match="method must be"):
+        learner.set_params(method="guess").fit(ROWS)
+    assert not any(name.endswith("_") for name in vars(learner))
+
+
+@pytest.mark.parametrize(
+    ("budget", "blocks", "text"),
+    [
+        (pf.ApproxDP(1e-3, 1e-6), 5, "no number of rows is enough. Leave `blocks` out"),
+        (BUDGET, 5, "no number of rows is enough. Leave `blocks` out"),
+        (BUDGET, 101, "about"),
+    ],
+)
+def test_advice_is_for_the_blocks_that_were_asked_for(budget, blocks, text, monkeypatch):
+    """Also where no number of blocks would do: nothing raises after the charge."""
+    monkeypatch.setattr(structure, "may_release", lambda *args, **options: False)
+    assert text in StructureLearner(budget, blocks=blocks).fit(ROWS[:500]).advice_

@@ -281,6 +281,14 @@ def test_a_finished_job_is_returned_and_costs_nothing(tmp_path, method):
         ({"adjacency": "add-remove", "method": "pmw"}, "declared_rows must be given"),
         ({"method": "pmw", "declared_rows": 0}, "declared_rows must be"),
         ({"method": "pmw", "rounds": 0}, "rounds must be"),
+        ({"method": "pmw", "rounds": 10**12}, "from 1 to 1,000,000"),
+        (
+            {
+                **{"method": "sepfem", "samples": 10_000, "adjacency": "add-remove"},
+                "declared_rows": 10**15,
+            },
+            "declared_rows times samples",
+        ),
         ({"method": "sepfem", "samples": 0}, "samples must be"),
         ({"method": "sepfem", "oracle": "delphi"}, "'auto', 'exact', 'tabu'"),
         ({"budget": None}, "budget must be"),
@@ -324,3 +332,9 @@ def test_all_equal_columns_have_answers_near_one(method):
     (gaussian) and 0.9915 ± 0.0006 (pmw): the limit is over 100 standard deviations away."""
     m = measure_parities(np.ones((10_000, 5)), pf.ZCDP(1), 2, method)
     assert m.answers.min() > 0.9
+
+
+@pytest.mark.parametrize("asked", [1, ["a"], (0, 0), (9,), (0, 1, 2), None])
+def test_questions_without_an_answer_are_refused(asked):
+    with pytest.raises(pf.InputError, match="variables must be 0 to 2 different positions"):
+        measure_parities(DATA, pf.NON_PRIVATE, 2).answer(asked)

@@ -237,6 +237,7 @@ def test_default_rounds_are_public_and_bounded():
         ({"samples": 2.0}, "samples must be"),
         ({"oracle": "gurobi"}, "oracle must be 'auto', 'exact', 'tabu' or 'milp'; got 'gurobi'"),
         ({"variables": 29, "oracle": "exact"}, "up to 28 variables; got 29"),
+        ({"samples": 10_000, "rows": 10**15}, r"declared_rows times samples .* got 1.0e\+19"),
     ],
 )
 def test_refusals_say_what_is_legal(given, text):
@@ -251,3 +252,14 @@ def test_wrong_shapes_and_adjacencies_are_refused():
         sepfem(np.zeros(2, np.int64), 2, 2, 1, Fraction(1), adjacency=REPLACE)
     with pytest.raises(InputError, match="got 'flip-outcome'"):
         range_sensitivity(Adjacency.FLIP_OUTCOME)
+
+
+def test_scores_never_leave_their_range():
+    """At the largest product of rows and samples that is let through, whatever was drawn."""
+    draws = 10_000
+    rows = parities_sepfem._MOST_SCORE // draws
+    check_sepfem(3, "sepfem", draws, "auto", rows)
+    counts, drawn = np.array([10**12, -(10**12)]), np.array([-draws, draws])
+    found = signed_scores(counts, drawn, rows, draws)
+    exact = [draws * int(c) - rows * int(d) for c, d in zip(counts, drawn, strict=True)]
+    assert found.tolist() == [*exact, *(-value for value in exact)]

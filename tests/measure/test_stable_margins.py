@@ -249,3 +249,18 @@ def test_stability_counts_people() -> None:
     assert [stability(Fraction(m), 10, growing, ADD) for m in (10, 11, 21, 22, 33, 34)] == [
         0, 1, 1, 2, 2, 3,
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("rows", [2**31, 2**31 + 1, 4 * 10**9, 10**12])
+def test_billions_of_rows_do_not_overflow(rows: int) -> None:
+    """Two variables that are equal, each + as often as −, and one that is independent of them."""
+    pairs = np.array([[0, rows, 0], [rows, 0, 0], [0, 0, 0]])
+    found = covariances(pairs, np.zeros(3, np.int64), rows)
+    assert int(found[0, 1]) == rows**2 and int(found[0, 2]) == 0
+    edges, margin = threshold_graph(found, Fraction(rows**2, 2))
+    assert edges == [(0, 1)] and margin == Fraction(rows**2, 2)
+    half = rows // 2
+    table = np.array([[half, 0], [0, rows - half]])
+    assert dependence(table) == 2 * half * (rows - half)
+    tree, lead = spanning_tree(3, [(rows**2, (0, 1)), (7, (0, 2)), (5, (1, 2))])
+    assert tree == [(0, 1), (0, 2)] and lead == 2

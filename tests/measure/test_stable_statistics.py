@@ -136,9 +136,18 @@ def test_bad_input() -> None:
         measure_correlation_graph(data, BUDGET, threshold=1)
     with pytest.raises(pf.InputError, match="adjacency"):
         measure_chow_liu(data, BUDGET, adjacency="flip-outcome")
-    people = pf.Schema({"a": 2, "b": 2}, unit=pf.Person("id", rows=2))
-    with pytest.raises(pf.InputError, match="one person"):
-        measure_chow_liu(data, BUDGET, schema=people)
+    for rows_each in (1, 2, None):
+        people = pf.Schema({"a": 2, "b": 2}, unit=pf.Person("id", rows=rows_each))
+        for measure in (
+            measure_chow_liu,
+            lambda *a, **k: measure_correlation_graph(*a, **k, threshold=0.1),
+        ):
+            with pytest.raises(pf.InputError, match=r"not a person.*'regression'"):
+                measure(data, BUDGET, schema=people)
+    with pytest.raises(pf.InputError, match="schema must be"):
+        measure_chow_liu(data, BUDGET, schema={"a": 2})
+    with pytest.raises(pf.InputError, match="names must be left out"):
+        measure_chow_liu(data, BUDGET, schema=pf.Schema({"a": 2, "b": 3}), names=["a", "b"])
     one = pf.Schema({"a": 1, "b": 2, "c": 2})
     rows = np.zeros((10, 3), int)
     assert measure_chow_liu(rows, pf.NON_PRIVATE, schema=one).edges is not None

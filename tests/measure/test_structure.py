@@ -226,8 +226,9 @@ def test_the_charge_is_on_disk_before_a_row_is_read(tmp_path):
     with pytest.raises(pf.BudgetRefused):
         measure_structure(ROWS[:50], BUDGET, blocks=5, learner=learner, ledger=ledger)
     assert charged == [1] * 5
-    with pytest.raises(pf.InputError, match="another request"):
-        measure_structure(ROWS[:50], BUDGET, blocks=7, learner=learner, ledger=ledger, job="j")
+    for other in ({"blocks": 7}, {"blocks": 5, "learner_seconds": 1}):
+        with pytest.raises(pf.InputError, match="another request"):
+            measure_structure(ROWS[:50], BUDGET, learner=learner, ledger=ledger, job="j", **other)
 
 
 def test_interrupted_work_says_that_it_is_charged(tmp_path):

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from privfield.errors import InputError
 from privfield.privacy import stability
 from privfield.privacy.entropy import Entropy
+from privfield.privacy.rounding import exact
 from privfield.privacy.stability import (
     majority_stability,
     may_release,
@@ -229,9 +230,25 @@ def test_bits_of_the_decision_come_from_the_system(monkeypatch):
         (Fraction(0), Fraction(1, 10), "epsilon"),
         (Fraction(1), Fraction(0), "δ > 0"),
         (Fraction(1), Fraction(1), "δ > 0"),
-        (Fraction(1), Fraction(1, 10**40), "too small"),
+        (Fraction(1), Fraction(1, 10**40), "at least 1.3e-29"),
+        (Fraction(1, 10**6), Fraction(1, 10**12), "epsilon=1e-06 with delta=1e-12 is too small"),
+        (Fraction(1, 10**100), Fraction(1, 10**9), "too small"),
     ],
 )
 def test_illegal_budgets(epsilon, delta, text):
     with pytest.raises(InputError, match=text):
         release_probabilities(epsilon, delta)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1, 1e-6), (0.01, 1e-9), (1e-9, 1e-3), (20, 0.5)])
+def test_a_budget_is_refused_by_how_many_steps_it_takes(epsilon, delta, monkeypatch):
+    """The estimate beforehand is never above twice the true number, nor far below it."""
+    steps = len(release_probabilities(exact(epsilon, "ε"), exact(delta, "δ")))
+    for most, refused in ((2 * steps + 2, False), (steps // 2 - 1, steps > 10)):
+        release_probabilities.cache_clear()
+        monkeypatch.setattr(stability, "_MOST_STEPS", most)
+        if refused:
+            with pytest.raises(InputError, match="too small"):
+                release_probabilities(exact(epsilon, "ε"), exact(delta, "δ"))
+        elif most > steps:
+            assert len(release_probabilities(exact(epsilon, "ε"), exact(delta, "δ"))) == steps

@@ -10,13 +10,14 @@ from privfield.errors import InputError
 from privfield.learn.base import Learner
 from privfield.measure.frank_wolfe import check_width
 from privfield.measure.frank_wolfe_steps import check_declared_rows
-from privfield.measure.structure import check_min_weight, check_stable_budget, measure_structure
+from privfield.measure.structure import check_min_weight, measure_structure
 from privfield.measure.structure_blocks import find_variables, public_rows
 from privfield.measure.structure_release import StructureRelease
 from privfield.plan.structure import BlockPlan, plan_blocks
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import ApproxDP, Budget, NonPrivate
 from privfield.privacy.ledger import Ledger
+from privfield.privacy.stability import check_stable_budget
 from privfield.progress import ProgressCallback
 from privfield.schema import Schema
 
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     import networkx as nx
 
 METHODS = ("regression", "correlation", "chow-liu")
-RESULTS = ("graph_", "release_", "blocks_", "advice_", "cost_", "adjacency_")
 
 
 class StructureLearner(Learner):
@@ -44,7 +44,8 @@ class StructureLearner(Learner):
 
     Arrays without a `schema` are read by one public rule: above 0 is +1, anything else −1. With
     `pf.NON_PRIVATE` the graph of all rows, stamped. `learner(rows)` replaces the regressions; it
-    must look at nothing but its rows. After `fit`:
+    must look at nothing but its rows, and votes for no edges where it fails: try it on made-up rows
+    with `pf.NON_PRIVATE` first. After `fit`:
 
     * `graph_`: a networkx graph with every variable as a node, or None if nothing was released;
     * `advice_`: then, in plain words, what would help; it depends on public numbers alone;
@@ -104,13 +105,12 @@ class StructureLearner(Learner):
 
     def fit(self, data: Any, y: Any = None) -> Self:
         """Vote, which is charged, and keep the graph if it was released."""
+        self._forget()
         if self.method not in METHODS:
             legal = ", ".join(map(repr, METHODS))
             raise InputError(f"method must be one of {legal}; got {self.method!r}.")
         check_width(self.width)
         check_declared_rows(self.declared_rows)
-        for name in RESULTS:  # a fit that stops shows nothing old
-            self.__dict__.pop(name, None)
         found = self._measure(data)
         self.release_ = found
         self.cost_, self.adjacency_, self.blocks_ = found.cost, found.adjacency, found.blocks
@@ -181,4 +181,5 @@ class StructureLearner(Learner):
             min_weight=min_weight,
             rule=self.release,
             order=self.order,
+            blocks=self.blocks,
         )

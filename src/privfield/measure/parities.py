@@ -165,7 +165,7 @@ def plan_parities(
     if chosen in ("sepfem", "fem"):
         from privfield.measure.parities_sepfem import check_sepfem
 
-        check_sepfem(len(labels), chosen, draws, oracle)
+        check_sepfem(len(labels), chosen, draws, oracle, None if rows_are_public else declared)
     cost: Budget | NonPrivate
     if chosen == "gaussian":
         cost, answer, settings = _by_noise(

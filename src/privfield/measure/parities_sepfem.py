@@ -25,6 +25,7 @@ _ROUNDS_FACTOR = 0.1
 _MOST_ROUNDS = 1000
 
 _MOST_SAMPLES = 10_000
+_MOST_SCORE = 1 << 61  # beyond it a score could leave int64, wrap around, and protect nobody
 
 
 def sepfem(
@@ -55,7 +56,7 @@ def sepfem(
 
     Vietri, Tian, Bun, Steinke & Wu 2020.
     """
-    method, draws = check_sepfem(variables, variant, samples, oracle)
+    method, draws = check_sepfem(variables, variant, samples, oracle, rows)
     sets = count_sets(variables, order)
     if counts.shape != (sets,):
         raise InputError(f"counts must have shape {(sets,)}; got {counts.shape}.")
@@ -125,19 +126,27 @@ def default_rounds(
 
 
 def check_sepfem(
-    variables: int, variant: object, samples: object, oracle: object
+    variables: int, variant: object, samples: object, oracle: object, rows: int | None = None
 ) -> tuple[str, int]:
-    """The oracle's method and the number of samples, or an `InputError`; before any charge."""
+    """The oracle's method and the number of samples, or an `InputError`; before any charge.
+
+    `rows` is public, if known: their number, or the declared one.
+    """
     if variant not in ("sepfem", "fem"):
         raise InputError(f"variant must be 'sepfem' or 'fem'; got {variant!r}.")
-    if samples is None:
-        return choose_oracle(oracle, variables), _SAMPLES
-    whole = isinstance(samples, int | np.integer) and not isinstance(samples, bool)
-    if not whole or not 1 <= samples <= _MOST_SAMPLES:  # type: ignore[operator]
+    draws = _SAMPLES if samples is None else samples
+    whole = isinstance(draws, int | np.integer) and not isinstance(draws, bool)
+    if not whole or not 1 <= draws <= _MOST_SAMPLES:  # type: ignore[operator]
         raise InputError(
             f"samples must be a whole number from 1 to {_MOST_SAMPLES:,}, or None; got {samples!r}."
         )
-    return choose_oracle(oracle, variables), int(samples)  # type: ignore[call-overload]
+    count: int = int(draws)  # type: ignore[call-overload]
+    if rows is not None and rows * count > _MOST_SCORE:
+        raise InputError(
+            f"declared_rows times samples must be at most {_MOST_SCORE:.1e}; got "
+            f"{rows * count:.1e}."
+        )
+    return choose_oracle(oracle, variables), count
 
 
 def _one_sided(source: np.random.Generator) -> Any:
@@ -154,10 +163,10 @@ class _ParitySums:
         self._sizes = [sets_of_size(variables, size) for size in range(1, order + 1)]
 
     def __call__(self, x: NDArray[np.int8]) -> NDArray[np.int64]:
-        from privfield.measure.parity_counts import _packed
+        from privfield.measure.parity_counts import packed
         from privfield.measure.parity_kernels import add_odd_rows
 
-        bits = _packed(x)
+        bits = packed(x)
         odd = [np.zeros(len(sets), np.int64) for sets in self._sizes]
         for sets, found in zip(self._sizes, odd, strict=True):
             add_odd_rows(bits, sets, found)

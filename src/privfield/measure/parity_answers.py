@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
@@ -91,13 +91,13 @@ class ParityAnswers(Released):
 
     def answer(self, variables: Sequence[int]) -> float:
         """The estimate of Q of these different variables; 1 where there are none."""
-        chosen = tuple(sorted(variables))
-        if not chosen:
+        chosen = tuple(sorted(variables)) if isinstance(variables, Collection) else None
+        if chosen == ():
             return 1.0
         if chosen not in self._places:
             raise InputError(
                 f"variables must be 0 to {self.order} different positions from 0 to "
-                f"{len(self.names) - 1}; got {tuple(variables)}."
+                f"{len(self.names) - 1}; got {variables!r}."
             )
         return float(self.answers[self._places[chosen]])
 

@@ -14,6 +14,7 @@ from privfield.privacy.budgets import ZCDP, ApproxDP, Budget, NonPrivate, PureDP
 _MOST_PARITIES = 1 << 22
 _GAUSSIAN_UP_TO = 100_000  # parities
 _PMW_UP_TO = 20  # variables
+_MOST_ROUNDS = 1_000_000
 
 
 def choose_method(
@@ -79,12 +80,15 @@ def check_adjacency(adjacency: object) -> Adjacency:
 
 
 def check_number(value: object, name: str) -> int | None:
-    """A whole number from 1, or None."""
+    """A whole number from 1 to a million, or None."""
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise InputError(f"{name} must be a whole number from 1, or None; got {value!r}.")
-    return int(value)
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not whole or not 1 <= value <= _MOST_ROUNDS:  # type: ignore[operator]
+        raise InputError(
+            f"{name} must be a whole number from 1 to {_MOST_ROUNDS:,}, or None; got {value!r}."
+        )
+    return int(value)  # type: ignore[call-overload, no-any-return]
 
 
 def _memory(variables: int) -> str:

@@ -27,7 +27,7 @@ def sum_parities(
     rows = 0
     for batch in batches:
         for start in range(0, len(batch), _BLOCK_ROWS):
-            bits = _packed(batch[start : start + _BLOCK_ROWS])
+            bits = packed(batch[start : start + _BLOCK_ROWS])
             for sets, found in zip(sizes, odd, strict=True):
                 add_odd_rows(bits, sets, found)
         rows += len(batch)
@@ -41,7 +41,7 @@ def sets_of_size(variables: int, size: int) -> NDArray[np.int32]:
     return np.fromiter(members, np.int32, count).reshape(-1, size)
 
 
-def _packed(signs: NDArray[np.int8]) -> NDArray[np.uint64]:
+def packed(signs: NDArray[np.int8]) -> NDArray[np.uint64]:
     """One line of words per variable; a bit is set where the variable is −1. Padding is +1."""
     words = -(-len(signs) // 64)
     bits = np.zeros((signs.shape[1], 8 * words), np.uint8)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,8 @@ from privfield.privacy.adjacency import Adjacency
 CERTAIN = 1 << 40  # the stability of what no data could change
 
 Edge = tuple[int, int]
+
+_SAFE_ROWS = 1 << 31  # squares and their differences fit int64 up to so many
 
 
 @dataclass(frozen=True)
@@ -56,15 +59,14 @@ def stability(margin: Fraction, rows: int, step: Step, adjacency: Adjacency) -> 
     return low
 
 
-def covariances(
-    pairs: NDArray[np.int64], singles: NDArray[np.int64], rows: int
-) -> NDArray[np.int64]:
+def covariances(pairs: NDArray[np.int64], singles: NDArray[np.int64], rows: int) -> NDArray[Any]:
     """rows² times the covariance of each two ±1 variables, from Σ x_i x_j and Σ x_i."""
-    return np.asarray(rows * pairs - np.outer(singles, singles))
+    first, second = _unbounded(pairs, rows), _unbounded(singles, rows)
+    return np.asarray(rows * first - np.outer(second, second))
 
 
 def threshold_graph(
-    statistics: NDArray[np.int64], bound: Fraction
+    statistics: NDArray[Any], bound: Fraction
 ) -> tuple[list[Edge], Fraction | None]:
     """The pairs whose |statistic| exceeds `bound`, and the least distance of any pair to it."""
     rows, columns = np.triu_indices(len(statistics), 1)
@@ -88,8 +90,14 @@ def dependence(table: NDArray[np.int64]) -> int:
     chain of variables (it is an f-information), so a maximal spanning tree of it finds a tree.
     """
     rows = int(table.sum())
-    gap = rows * table - np.outer(table.sum(axis=1), table.sum(axis=0))
+    counts = _unbounded(table, rows)
+    gap = rows * counts - np.outer(counts.sum(axis=1), counts.sum(axis=0))
     return int(gap[gap > 0].sum())
+
+
+def _unbounded(numbers: NDArray[np.int64], rows: int) -> NDArray[Any]:
+    """The same as Python's whole numbers where products of two could exceed int64."""
+    return numbers if rows <= _SAFE_ROWS else numbers.astype(object)
 
 
 def spanning_tree(
@@ -103,7 +111,7 @@ def spanning_tree(
     order = sorted(weights, key=lambda item: (-item[0], item[1]))
     home = list(range(variables))
     members = {v: [v] for v in home}
-    bottleneck = np.zeros((variables, variables), np.int64)
+    bottleneck = np.zeros((variables, variables), object)  # whole numbers of any size
     tree: list[Edge] = []
     leads: list[int] = []
     for weight, (first, second) in order:

@@ -21,6 +21,7 @@ from privfield.measure.stable_margins import (
     stability,
     threshold_graph,
 )
+from privfield.measure.structure_blocks import find_variables
 from privfield.measure.structure_release import StructureRelease, named_edges
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import ApproxDP, NonPrivate
@@ -54,6 +55,7 @@ def measure_correlation_graph(
     With `centred=False` the mean product E[x_i x_j] takes the covariance's place: half as
     sensitive, but not about dependence unless the variables are + as often as −.
     """
+    _refuse_people(schema, "correlation")
     labels = check_variables(data, schema, names)
     bound = exact(threshold, "threshold")
     if not 0 <= bound < 1:
@@ -111,8 +113,9 @@ def measure_chow_liu(
 
     Dependence is the total variation between two variables' joint distribution and independence.
     """
+    _refuse_people(schema, "chow-liu")
+    labels = find_variables(data, schema, names).names
     binary = schema is None or set(schema.shape) <= {1, 2}
-    labels = schema.names if schema is not None else check_variables(data, schema, names)
     neighbours = _check_adjacency(adjacency)
     if neighbours is Adjacency.ADD_REMOVE:
         step = Step(Fraction(0), Fraction(4))
@@ -185,6 +188,14 @@ def _stability(margin: Fraction | None, rows: int, step: Step, adjacency: Adjace
     return CERTAIN if margin is None else stability(margin, rows, step, adjacency)
 
 
+def _refuse_people(schema: Schema | None, method: str) -> None:
+    if isinstance(schema, Schema) and schema.unit is not None:
+        raise InputError(
+            f"schema: method={method!r} protects one row, not a person. For people use "
+            "pf.StructureLearner(method='regression') with pf.Person(column, rows=1)."
+        )
+
+
 def _check_adjacency(adjacency: str) -> Adjacency:
     neighbours = Adjacency.parse(adjacency)
     if neighbours is Adjacency.FLIP_OUTCOME:
@@ -207,11 +218,6 @@ def _release(
     """Charge, find the graph, and let it out or not."""
     spend = check_stable_budget(budget)
     check_extras(insecure_seed, progress)
-    if schema is not None and schema.unit is not None:
-        raise InputError(
-            "schema: here one person must be one row; with several rows a person use blocks, "
-            "pf.StructureLearner(method='regression')."
-        )
 
     def make() -> Callable[[], bytes]:
         find = prepare()

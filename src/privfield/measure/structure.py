@@ -17,7 +17,7 @@ from privfield.measure.released import stamp_of, tell
 from privfield.measure.structure_blocks import (
     Variables,
     cut_by_coins,
-    cut_by_number,
+    cut_evenly,
     find_variables,
     open_rows,
     public_rows,
@@ -28,12 +28,13 @@ from privfield.measure.structure_user import UserFinder
 from privfield.measure.structure_votes import DECIDE, Finder, cast_vote
 from privfield.plan.structure import MOST_BLOCKS, RULES, plan_blocks, possible_edges
 from privfield.privacy.adjacency import Adjacency
-from privfield.privacy.budgets import ApproxDP, Budget, NonPrivate, check_budget
+from privfield.privacy.budgets import ApproxDP, Budget, NonPrivate
 from privfield.privacy.entropy import Entropy
 from privfield.privacy.ledger import Ledger
 from privfield.privacy.release import release
 from privfield.privacy.rounding import exact
-from privfield.privacy.stability import may_release, release_probabilities
+from privfield.privacy.stability import check_stable_budget as check_stable_budget
+from privfield.privacy.stability import may_release
 from privfield.progress import Progress, ProgressCallback
 from privfield.schema import Schema
 
@@ -83,7 +84,8 @@ def measure_structure(
 
     `learner(rows)` replaces the regressions in each block: it gets an array of ±1, or of codes, and
     returns edges. Where it raises, returns anything else or takes longer than `learner_seconds`,
-    the block votes for a graph without edges. It must look at nothing but its rows.
+    the block votes for a graph without edges. It must look at nothing but its rows. Try it on
+    made-up rows with `pf.NON_PRIVATE`, where its errors show.
     """
     spend = check_stable_budget(budget)
     neighbours = Adjacency.parse(adjacency)
@@ -138,6 +140,7 @@ def measure_structure(
         "schema": None if schema is None else asdict(schema),
         "names": variables.names,
         "learner": None if learner is None else f"{learner!r}".partition(" at 0x")[0],
+        "learner_seconds": None if learner is None else str(learner_seconds),
         "min_weight": str(weight),
         "order": int(order),
         "rule": rule,
@@ -157,20 +160,6 @@ def measure_structure(
         job=job,
     )
     return StructureRelease.from_bytes(released)
-
-
-def check_stable_budget(budget: object) -> ApproxDP | NonPrivate:
-    """Only (ε, δ) with δ > 0 and ε ≤ 20 can pay for a stable release."""
-    spend = check_budget(budget)
-    if isinstance(spend, NonPrivate):
-        return spend
-    if not isinstance(spend, ApproxDP) or spend.exact_delta == 0:
-        raise InputError(
-            f"budget: a stable release needs pf.ApproxDP with δ > 0; got {spend}. Without a δ, "
-            "edges can be selected one by one: pf.MarginalLearner(budget, cliques='learn')."
-        )
-    release_probabilities(spend.exact_epsilon, spend.exact_delta)  # refuses ε > 20
-    return spend
 
 
 def check_min_weight(min_weight: object) -> Fraction:
@@ -274,10 +263,8 @@ def _vote(
     progress: ProgressCallback | None,
 ) -> NDArray[np.bool_] | None:
     """All votes, the decision, and the one coin that says whether it is released."""
-    if rows_are_fixed(task.variables, task.adjacency):
-        parts = cut_by_number(rows, task.blocks)
-    else:
-        parts = cut_by_coins(rows, task.blocks, entropy)
+    cut = cut_evenly if rows_are_fixed(task.variables, task.adjacency) else cut_by_coins
+    parts = cut(rows, task.blocks, entropy)
     size = len(task.candidates)
 
     def votes() -> Any:

@@ -1,6 +1,7 @@
 """Rows of a table, cut into blocks so that one privacy unit is in one block only.
 
-docs/privacy/structure.md: by row number where the rows are fixed, by coins where they are not.
+docs/privacy/structure.md: in equal parts where the number of rows is public, by coins where it is
+not. Never by place: what one row holds may move others, in a sorted table or a CSV file.
 """
 
 from __future__ import annotations
@@ -77,9 +78,9 @@ def _stack(batches: Iterator[Rows], columns: int, kind: type) -> Rows:
 
 
 def rows_are_fixed(variables: Variables, adjacency: Adjacency) -> bool:
-    """Whether neighbours have the same number of rows, each in its place.
+    """Whether neighbours have the same number of rows.
 
-    Not so where a row may be missing, nor for people: another person's row may stand elsewhere.
+    Not so where a row may be missing, nor for people: another person may have none that counts.
     """
     return adjacency is Adjacency.REPLACE_ONE and not variables.people
 
@@ -95,10 +96,16 @@ def public_rows(data: Any, variables: Variables, adjacency: Adjacency) -> int | 
         return None
 
 
-def cut_by_number(rows: Rows, blocks: int) -> Iterator[Rows]:
-    """Row i goes to block i mod `blocks`: neighbouring rows, often alike, go apart."""
+def cut_evenly(rows: Rows, blocks: int, entropy: Entropy) -> Iterator[Rows]:
+    """Blocks of equal size, or one row more; each way to cut is equally likely."""
+    while True:
+        words = entropy.words(len(rows))
+        order = np.argsort(words)
+        words = words[order]
+        if (words[1:] != words[:-1]).all():  # which of two equals comes first would be by place
+            break
     for block in range(blocks):
-        yield rows[block::blocks].copy()
+        yield rows[np.sort(order[block::blocks])]
 
 
 def cut_by_coins(rows: Rows, blocks: int, entropy: Entropy) -> Iterator[Rows]:

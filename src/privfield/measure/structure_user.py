@@ -6,6 +6,7 @@ import ctypes
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -62,9 +63,11 @@ class UserFinder:
 def run_alone(call: Callable[[], Any], seconds: float | None) -> Any:
     """What `call` returns; a `TimeoutError` past the limit, a `RuntimeError` if it raised."""
     done: list[Any] = []
+    clocks: list[int] = []
 
     def work() -> None:
         try:
+            clocks.extend(_own_clock())
             with np.errstate(all="ignore"):
                 done.append(call())
         except BaseException:  # SystemExit too: how a learner fails depends on records
@@ -77,7 +80,9 @@ def run_alone(call: Callable[[], Any], seconds: float | None) -> Any:
     try:
         while thread.is_alive() and not late:
             thread.join(_POLL)
-            late = seconds is not None and thread.is_alive() and _over(thread, start, seconds)
+            late = (
+                seconds is not None and thread.is_alive() and _over(thread, clocks, start, seconds)
+            )
     finally:
         if thread.is_alive():
             _stop(thread)
@@ -88,14 +93,24 @@ def run_alone(call: Callable[[], Any], seconds: float | None) -> Any:
     return done[0]
 
 
-def _over(thread: threading.Thread, start: float, seconds: float) -> bool:
+def _own_clock() -> list[int]:
+    """The processor clock of the thread that asks, where there is one.
+
+    The thread itself must ask: to ask for one that has just ended may crash the process.
+    """
+    try:
+        return [time.pthread_getcpuclockid(threading.get_ident())]
+    except (AttributeError, OSError):
+        return []
+
+
+def _over(thread: threading.Thread, clocks: list[int], start: float, seconds: float) -> bool:
     if time.monotonic() - start > _PATIENCE * seconds:
         return True
-    try:
-        assert thread.ident is not None
-        used = time.clock_gettime(time.pthread_getcpuclockid(thread.ident))
-    except (AttributeError, OSError):  # systems without such clocks, or it just ended
-        used = time.monotonic() - start
+    used = time.monotonic() - start
+    for clock in clocks:
+        with suppress(OSError):  # it just ended
+            used = time.clock_gettime(clock)
     return thread.is_alive() and used > seconds
 
 

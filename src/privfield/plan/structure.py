@@ -74,7 +74,7 @@ def plan_blocks(
     dimension = math.prod(k - 1 for k in levels)
     chosen = _best_blocks(rule, edges, budget, dimension) if blocks is None else blocks
     limit = _error_limit(rule, chosen, edges, budget, 0.9)
-    needed = math.inf if limit <= 0 else chosen * _strength(limit, dimension) / scale
+    needed = math.inf if limit <= 0 else chosen * max(1, _strength(limit, dimension) / scale)
     chance = error = None
     if rows is not None:
         error = _error(scale * rows / chosen, dimension)

@@ -10,6 +10,7 @@ from privfield.privacy.budgets import ApproxDP
 Plan = Callable[[Sequence[int], ApproxDP, float], BlockPlan]
 
 _MOST_EPSILON = 20
+_HOPELESS = 10**15  # rows
 
 
 def advise(
@@ -27,6 +28,12 @@ def advise(
     if plan is None:
         return f"{text}. Or select edges one by one: pf.MarginalLearner(budget, cliques='learn')."
     needed = plan(shape, budget, min_weight).rows_needed
+    if needed >= _HOPELESS:
+        return (
+            f"{text}, and more blocks: with so few, no number of rows is enough. Leave `blocks` "
+            "out to have their number chosen, or select edges one by one: "
+            "pf.MarginalLearner(budget, cliques='learn')."
+        )
     there = "" if rows is None else f" (there are {rows:,})"
     text += (
         ", or a larger min_weight; weights close to half of it make blocks disagree. By a rough "
@@ -45,4 +52,4 @@ def advise(
 
 
 def _about(rows: int) -> str:
-    return f"about {rows:,}" if rows < 10**15 else "no number of"
+    return f"about {rows:,}"

@@ -23,6 +23,7 @@ from privfield.privacy.entropy import Entropy
 
 _BITS = 96  # probabilities are whole multiples of 2^-96, rounded down
 _GRID = 1 << _BITS
+_MOST_STEPS = 300_000  # of the recursion: some ten seconds
 
 
 @lru_cache(maxsize=64)
@@ -39,6 +40,17 @@ def release_probabilities(epsilon: Fraction, delta: Fraction) -> tuple[Fraction,
             "a stable release needs δ > 0: with probability δ it may reveal what it must not; "
             f"got delta={float(delta):g}. Without a δ, select edges instead."
         )
+    if delta < Fraction(1, _GRID):
+        raise InputError(
+            f"delta of a stable release must be at least 1.3e-29; got {float(delta):g}."
+        )
+    # π ≤ δ (e^{εs} − 1)/(e^ε − 1) on the way to 1/2, and the way from there to 1 is as long
+    steps = 2 * math.log1p(math.expm1(epsilon) / (2 * delta)) / epsilon
+    if steps > _MOST_STEPS:
+        raise InputError(
+            f"epsilon={float(epsilon):g} with delta={float(delta):g} is too small for a stable "
+            f"release: even what no {_MOST_STEPS:,} people could change might not be released."
+        )
     growth = _exp_below(epsilon)
     found = [_down(delta)]
     while found[-1] < 1:
@@ -46,8 +58,6 @@ def release_probabilities(epsilon: Fraction, delta: Fraction) -> tuple[Fraction,
         sure = least + delta >= 1  # then 1 keeps both inequalities
         up = min(growth * least + delta, 1 - (1 - least - delta) / growth)
         found.append(Fraction(1) if sure else _down(up))
-        if found[-1] <= least:  # δ below the grid: never loop for ever
-            raise InputError(f"delta is too small for a stable release; got {float(delta):g}.")
     return tuple(found)
 
 
