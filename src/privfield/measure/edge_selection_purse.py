@@ -1,0 +1,139 @@
+"""Who pays for choices and tables in one budget: docs/privacy/edge-selection.md.
+
+A purse never pays more than it holds, whatever is asked of it and in whatever order.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfield.measure.contrasts import Scope
+from privfield.measure.design import Task
+from privfield.measure.edge_selection_plan import Plan
+from privfield.measure.edge_selection_scores import Counts, Pair
+from privfield.privacy.entropy import Entropy
+from privfield.privacy.noise import LawName, NoiseLaw, add_noise
+
+USABLE = Fraction(4, 5)  # of the budget, by guess, reaches the edges' tables
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A released table in whole steps: all of a scope's table, or its interaction times cells."""
+
+    scope: Scope
+    centred: bool
+    table: NDArray[np.int64]
+    law: NoiseLaw
+
+
+@dataclass
+class Randomness:
+    """Where noise comes from; a seed makes it repeatable and worthless."""
+
+    seed: int | None = None
+    draws: int = 0
+
+    def __post_init__(self) -> None:
+        self.entropy = Entropy.system() if self.seed is None else Entropy.insecure(self.seed)
+
+    def noisy(self, values: NDArray[np.int64], law: NoiseLaw) -> NDArray[np.int64]:
+        """The numbers plus noise; each call with a seed has noise of its own."""
+        seed = None
+        if self.seed is not None:
+            self.draws += 1
+            seed = int(np.random.SeedSequence([self.seed, self.draws]).generate_state(1)[0])
+        return add_noise(values, law, seed)
+
+
+class Purse(ABC):
+    """Pays for choices and tables. All counts are whole numbers of grid steps."""
+
+    law: ClassVar[LawName]
+    deviation: float  # of a tested distance
+
+    def __init__(self, task: Task, plan: Plan, randomness: Randomness) -> None:
+        self.task, self.plan, self.randomness = task, plan, randomness
+
+    @abstractmethod
+    def expected_noise(self, pair: Pair, edges: int) -> float:
+        """About the L1 norm of the noise in that table, if so many edges are measured."""
+
+    @abstractmethod
+    def affords(self, edges: int) -> bool:
+        """Whether one more choice, and a first look at so many edges, still leave enough."""
+
+    @abstractmethod
+    def select(self, scores: NDArray[np.int64]) -> int:
+        """The position of a high score."""
+
+    @abstractmethod
+    def test(self, distance: int) -> int:
+        """A noisy L1 distance."""
+
+    @abstractmethod
+    def first_tables(self, counts: Mapping[Scope, Counts]) -> list[Piece]:
+        """The tables of single variables, and the total where it is private."""
+
+    @abstractmethod
+    def look(self, edges: Sequence[Pair], counts: Mapping[Scope, Counts]) -> list[Piece]:
+        """First tables of new edges."""
+
+    @abstractmethod
+    def last_tables(self, edges: Sequence[Pair], counts: Mapping[Scope, Counts]) -> list[Piece]:
+        """Everything that is left, on the chosen edges and single variables."""
+
+    def variables(self) -> list[Scope]:
+        """The scopes of single variables that have something to say."""
+        return [(v,) for v, levels in enumerate(self.task.shape) if levels > 1]
+
+
+class OpenPurse(Purse):
+    """No privacy: the best choice, and tables as they are."""
+
+    law: ClassVar[LawName] = "none"
+    deviation = 0.0
+
+    def expected_noise(self, pair: Pair, edges: int) -> float:
+        """None."""
+        return 0.0
+
+    def affords(self, edges: int) -> bool:
+        """Always."""
+        return True
+
+    def select(self, scores: NDArray[np.int64]) -> int:
+        """The first of the best."""
+        return int(scores.argmax())
+
+    def test(self, distance: int) -> int:
+        """As it is."""
+        return distance
+
+    def first_tables(self, counts: Mapping[Scope, Counts]) -> list[Piece]:
+        """As they are."""
+        return self._whole(self.variables(), counts)
+
+    def look(self, edges: Sequence[Pair], counts: Mapping[Scope, Counts]) -> list[Piece]:
+        """As they are."""
+        return self._whole(edges, counts)
+
+    def last_tables(self, edges: Sequence[Pair], counts: Mapping[Scope, Counts]) -> list[Piece]:
+        """None: everything is known."""
+        return []
+
+    def _whole(self, scopes: Sequence[Scope], counts: Mapping[Scope, Counts]) -> list[Piece]:
+        return [Piece(scope, False, counts[scope], NoiseLaw("none", 0.0)) for scope in scopes]
+
+
+def refuse_above(spent: Fraction, budget: Fraction) -> None:
+    """Plans rule it out; a purse pays no more regardless. Depends on released numbers only."""
+    if spent > budget:
+        raise RuntimeError("edge selection asked for more than its budget.")

@@ -1,0 +1,70 @@
+"""How badly a model predicts the table of a pair, in whole numbers: docs/privacy/edge-selection.md.
+
+score = ‖counts − prediction‖₁ − what sampling alone would make of it − what measuring would cost.
+Only the first term sees records.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfield.privacy.adjacency import Adjacency
+
+Pair = tuple[int, int]
+Counts = NDArray[np.int64]
+Table = NDArray[np.float64]
+
+HALF_NORMAL = math.sqrt(2 / math.pi)  # E|z| of a standard normal z
+_SPREAD = 1 - 2 / math.pi  # its variance
+
+
+def distance_sensitivity(adjacency: Adjacency, unit_weight: int) -> int:
+    """The most that one unit can move the L1 distance of a table to fixed numbers.
+
+    A unit of weight w adds u ≥ 0 with |u|₁ ≤ w to a table, and |·|₁ moves by at most the L1 norm
+    of the change: w for u in or out, 2w for u instead of v.
+    """
+    return unit_weight * (1 if adjacency is Adjacency.ADD_REMOVE else 2)
+
+
+def score_range(adjacency: Adjacency, unit_weight: int) -> int:
+    """The range sensitivity of all scores together: one may rise by that much, another fall."""
+    return 2 * distance_sensitivity(adjacency, unit_weight)
+
+
+def distance(counts: Counts, predicted: Counts) -> int:
+    """‖counts − predicted‖₁, exactly."""
+    return int(np.abs(counts - predicted).sum())
+
+
+def predicted_counts(probabilities: Table, total: float, grid: int) -> Counts:
+    """What the model expects, rounded to whole steps of 1/grid of a person."""
+    return np.rint(probabilities * (total * grid)).astype(np.int64)
+
+
+def sampling_distance(probabilities: Table, total: float, grid: int) -> int:
+    """The L1 distance that `total` people drawn from the model itself would show on average."""
+    cells = total * probabilities * (1 - probabilities)
+    return round(grid * HALF_NORMAL * float(np.sqrt(np.maximum(cells, 0.0)).sum()))
+
+
+def sampling_spread(total: float, grid: int) -> float:
+    """About the standard deviation of that distance, whatever the model."""
+    return grid * math.sqrt(_SPREAD * total)
+
+
+def scores(
+    candidates: Sequence[Pair],
+    counts: Mapping[Pair, Counts],
+    predicted: Mapping[Pair, Counts],
+    penalties: Mapping[Pair, int],
+) -> NDArray[np.int64]:
+    """One whole number per candidate; penalties are functions of what was released before."""
+    return np.array(
+        [distance(counts[pair], predicted[pair]) - penalties[pair] for pair in candidates],
+        np.int64,
+    )
