@@ -1,12 +1,14 @@
 """Draw docs/figures/structure_guide.png: python docs/figures/structure_guide.py
 
 The made-up symptoms of docs/guide/from-a-table-to-a-graph.md: which go together, which are linked
-directly as a private release finds it, and how likely a release is. Coins are fresh in every run.
+directly as a private release finds it, and how likely a release is by simulation. The coins of the
+release are fresh in every run.
 """
 
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 
 import matplotlib as mpl
@@ -21,6 +23,9 @@ import privfield as pf
 from privfield.plan.structure import plan_blocks
 
 HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parents[1] / "benchmarks"))
+from structure import FIELDS, RARE_SIZES, rare_chances  # noqa: E402
+
 GUIDE = HERE.parent / "guide" / "from-a-table-to-a-graph.md"
 BLUE, ORANGE, GREY, GREEN = "#0072B2", "#E69F00", "#555555", "#009E73"
 
@@ -74,23 +79,29 @@ def main() -> None:
         BLUE,
         f"What is linked directly: the released graph, {graph.number_of_edges()} edges",
     )
-    rows = np.geomspace(1000, 40_000, 80).astype(int)
-    for epsilon, colour in ((0.5, ORANGE), (1, BLUE), (2, GREEN)):
-        budget = pf.ApproxDP(epsilon, 1e-6)
-        chance = [
-            plan_blocks(len(names), budget, rows=int(n), width=1.5, min_weight=0.3).chance
-            for n in rows
-        ]
-        axes[2].plot(rows, chance, color=colour, label=f"ε = {epsilon:g}")
+    budget = pf.ApproxDP(1, 1e-6)
+    plan = plan_blocks(len(names), budget, width=1.5, min_weight=0.3)
+    for field, colour in zip(FIELDS, (GREEN, BLUE, ORANGE), strict=True):
+        shares, chance = rare_chances(field, plan.blocks, 500)
+        label = f"{100 * shares.min():.0f}–{100 * shares.max():.0f}% have a symptom"
+        rows = plan.blocks * np.array(RARE_SIZES)
+        axes[2].plot(rows, chance, "o-", ms=4, color=colour, label=label)
+    rows = np.geomspace(3500, 40_000, 60).astype(int)
+    formula = [
+        plan_blocks(len(names), budget, rows=int(n), width=1.5, min_weight=0.3).chance for n in rows
+    ]
+    axes[2].plot(rows, formula, ":", color=GREY, label="planner (assumes about 50%)")
     axes[2].set(xscale="log", xlabel="people", ylim=(-0.02, 1.02))
-    ticks = [1000, 3000, 10_000, 30_000]
+    ticks = [5000, 10_000, 20_000, 40_000]
     axes[2].set_xticks(ticks, [f"{n:,}" for n in ticks])
     axes[2].minorticks_off()
     axes[2].set_title(
-        "Predicted chance of a release, at least (min_weight 0.3)", fontsize=9, loc="left"
+        "Chance of a release by simulation, ε = 1, min_weight 0.3", fontsize=9, loc="left"
     )
     axes[2].spines[["top", "right"]].set_visible(False)
-    axes[2].legend(frameon=False)
+    axes[2].legend(
+        frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=2
+    )
     figure.savefig(HERE / "structure_guide.png", dpi=140)
 
 
