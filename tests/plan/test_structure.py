@@ -159,3 +159,16 @@ def test_needed_rows_are_rounded_up_to_two_digits():
         *(8, 62, 620, 7300),
         10**18,
     ]
+
+
+def test_rare_answers_take_more_rows() -> None:
+    """Against simulated needs of benchmarks/structure.py --rare: 10,000, 13,000 and 24,000."""
+    budget, options = pf.ApproxDP(1, 1e-6), {"width": 1.5, "min_weight": 0.3}
+    needed = [
+        plan_blocks(12, budget, prevalence=share, **options).rows_needed
+        for share in (0.5, 0.33, 0.21)
+    ]
+    for found, simulated in zip(needed, (10_000, 13_000, 24_000), strict=True):
+        assert simulated / 1.6 < found < simulated * 1.6
+    with pytest.raises(pf.InputError, match="prevalence"):
+        plan_blocks(12, budget, prevalence=0)

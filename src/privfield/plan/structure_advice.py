@@ -37,7 +37,8 @@ def advise(
     there = "" if rows is None else f" (there are {rows:,})"
     text += (
         ", or a larger min_weight; weights close to half of it make blocks disagree. By a rough "
-        f"formula, {_about(needed)} rows are enough here{there}"
+        "formula for answers that are about equally frequent (rare ones take several times as "
+        f"many), {_about(needed)} rows are enough here{there}"
     )
     if 2 * budget.exact_epsilon <= _MOST_EPSILON:
         doubled = ApproxDP(2 * budget.exact_epsilon, budget.exact_delta)
