@@ -149,6 +149,56 @@ def test_a_stable_structure_and_its_tables_are_one_charge(tmp_path):
     assert len(other.charges()) == 1
 
 
+@pytest.mark.parametrize("edges", [None, (("x", "y"),)])
+def test_progress_does_not_tell_whether_a_structure_was_released(monkeypatch, tmp_path, edges):
+    """Otherwise a job could be stopped and run again, at no cost, until there is one."""
+    from privfield.measure import edge_selection_stable as stable
+
+    found = stable.measure_structure
+
+    def known(*given, **named):
+        from dataclasses import replace
+
+        return replace(found(*given, **named), edges=edges)
+
+    monkeypatch.setattr(stable, "measure_structure", known)
+    schema = pf.Schema({"x": 2, "y": 2, "z": 2})
+    news = []
+    measure_stable(
+        stable_rows(), schema, pf.ApproxDP(3, 1e-6), min_weight=0.5, progress=news.append
+    )
+    stages = [each.stage for each in news]
+    assert stages.count("tables") == 1 and stages[-1] == "tables"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"adjacency": "flip-outcome"}, "adjacency must be"),
+        ({"insecure_seed": -1}, "insecure_seed"),
+        ({"progress": 3}, "progress must be"),
+        ({"max_bytes": 8}, "max_bytes"),
+        ({"max_bytes": "much"}, "max_bytes"),
+        ({"noise": "uniform"}, "noise must be"),
+        ({"min_weight": 0}, "min_weight"),
+        ({"schema": pf.Schema({"x": 2, "y": 2, "other": 2})}, "."),
+    ],
+)
+def test_a_stable_release_checks_everything_before_the_charge(tmp_path, change, message):
+    import pandas as pd
+
+    data = pd.DataFrame(stable_rows(), columns=list("xyz"))
+    ledger = pf.Ledger(
+        tmp_path / "l.ledger",
+        pf.ApproxDP(3, 1e-6),
+        adjacency=change.get("adjacency", "replace-one"),
+    )
+    given = {"schema": pf.Schema({"x": 2, "y": 2, "z": 2}), **change}
+    with pytest.raises(pf.InputError, match=message):
+        measure_stable(data, budget=pf.ApproxDP(3, 1e-6), ledger=ledger, **given)
+    assert not ledger.charges()
+
+
 def test_where_nothing_is_stable_edges_are_selected(monkeypatch, tmp_path):
     from privfield.measure import edge_selection_stable as stable
 

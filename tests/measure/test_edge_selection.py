@@ -110,6 +110,23 @@ def test_progress_tells_released_numbers_only():
     assert [n.done for n in news] == [None, None, *range(1, len(found.choices) + 1)]
 
 
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+def test_an_unfinished_job_has_shown_nothing(adjacency, tmp_path):
+    """It is finished at no cost, so the number of choices of its first run must stay inside."""
+    ledger = pf.Ledger(tmp_path / "l.ledger", pf.ZCDP(1), adjacency=adjacency)
+    news = []
+    select_edges(
+        expected_rows(2_000),
+        SCHEMA,
+        pf.ZCDP(0.1),
+        adjacency,
+        ledger=ledger,
+        progress=news.append,
+    )
+    assert [n.stage for n in news if n.stage != "counting"] == ["selecting edges"]
+    assert news[-1].done is None
+
+
 @pytest.mark.parametrize("rows", [0, 1, 2])
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
 @pytest.mark.parametrize("budget", [pf.ZCDP(0.01), pf.PureDP(0.1)])
@@ -180,7 +197,10 @@ def test_people_with_several_rows():
         ({"adjacency": "flip-outcome"}, "adjacency must be"),
         ({"noise": "uniform"}, "noise must be"),
         ({"budget": pf.PureDP(1), "noise": "gaussian"}, "satisfies no pure"),
+        ({"budget": pf.PureDP(1e-100)}, "must lie between"),  # nothing would be left for tables
         ({"max_bytes": 10}, "max_bytes"),
+        ({"max_bytes": "much"}, "max_bytes must be a number"),
+        ({"max_bytes": float("nan")}, "max_bytes must be a number"),
         ({"candidates": [("a", "b", "c")]}, "pairs of variables"),
         ({"candidates": "ab"}, "candidates must be"),
         ({"candidates": []}, "no pair of variables"),

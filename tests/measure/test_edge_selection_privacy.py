@@ -11,15 +11,18 @@ from hypothesis import strategies as st
 
 import privfield as pf
 from privfield.measure import edge_selection
-from privfield.measure.design import Task
+from privfield.measure.design import Task, squared_move
 from privfield.measure.edge_selection import select_edges
 from privfield.measure.edge_selection_gaussian import GaussianPurse
 from privfield.measure.edge_selection_laplace import LaplacePurse
 from privfield.measure.edge_selection_plan import candidate_pairs, make_plan
 from privfield.measure.edge_selection_purse import Randomness
 from privfield.measure.edge_selection_scores import (
+    MOST,
+    Misfit,
     distance,
     distance_sensitivity,
+    misfit,
     score_range,
     scores,
 )
@@ -58,6 +61,13 @@ def predictions(count=12, most=2):
         yield {pair: rng.integers(0, most + 1, (2, 2)) for pair in PAIRS}
 
 
+def scores_of(rows, predicted):
+    """Scores without penalties."""
+    counts = counts_of(rows)
+    misfits = {p: Misfit(distance(counts[p], predicted[p]), 0, 4) for p in PAIRS}
+    return scores(PAIRS, misfits, 0.0)
+
+
 def task(adjacency, shape=SHAPE, weight=1):
     pairs = candidate_pairs(shape)
     public = adjacency is Adjacency.REPLACE_ONE and weight == 1
@@ -67,12 +77,10 @@ def task(adjacency, shape=SHAPE, weight=1):
 @pytest.mark.parametrize("weight", [1, 3])
 @pytest.mark.parametrize("adjacency", BOTH)
 def test_sensitivities_of_scores_are_attained_and_never_exceeded(adjacency, weight):
-    none = dict.fromkeys(PAIRS, 0)
     moved = ranged = 0
     for predicted in predictions(6, 2 * weight):
         for first, second in neighbours(adjacency, most=1, weight=weight):
-            one, two = counts_of(first), counts_of(second)
-            change = scores(PAIRS, one, predicted, none) - scores(PAIRS, two, predicted, none)
+            change = scores_of(first, predicted) - scores_of(second, predicted)
             moved = max(moved, np.abs(change).max())
             ranged = max(ranged, change.max() - change.min())
     assert moved == distance_sensitivity(adjacency, weight)
@@ -106,12 +114,9 @@ def flip_probabilities(values, scale):
 def worst(adjacency, law, loss):
     """The largest loss of one choice over all neighbours, data sets and predictions."""
     found = 0.0
-    none = dict.fromkeys(PAIRS, 0)
     for predicted in predictions():
         for first, second in neighbours(adjacency, most=1):
-            p, q = (
-                law(scores(PAIRS, counts_of(rows), predicted, none)) for rows in (first, second)
-            )
+            p, q = (law(scores_of(rows, predicted)) for rows in (first, second))
             found = max(found, loss(p, q), loss(q, p))
     return found
 
@@ -269,17 +274,108 @@ def test_a_pure_run_adds_up(adjacency, monkeypatch):
         "noisy",
         lambda self, values, law: spent.append(law.scale) or original(self, values, law),
     )
+    purses = []
+    make = edge_selection._purse
+    monkeypatch.setattr(
+        edge_selection, "_purse", lambda *given: purses.append(make(*given)) or purses[0]
+    )
     rows = np.random.default_rng(0).integers(0, 2, (500, 3))
     rows[:, 1] = rows[:, 0]
     schema = pf.Schema({"a": 2, "b": 2, "c": 2})
     found = select_edges(rows, schema, pf.PureDP(2), str(adjacency))
-    plan = make_plan(SHAPE, PAIRS, True)
+    (purse,) = purses
     step = distance_sensitivity(adjacency, 1)
     tables = sum(step / Fraction(scale) for scale in spent)
-    together = tables + len(found.choices) * 2 * plan.select
+    choices = len(found.choices) * Fraction(score_range(adjacency, 1)) / purse._scale
+    together = tables + choices
     assert Fraction(1999, 1000) < together <= 2
+
+
+@pytest.mark.parametrize("adjacency", BOTH)
+@pytest.mark.parametrize("people", [1.0, 100.0, 3e3, 1e5, 1e300])
+def test_more_for_choices_is_paid_for(adjacency, people):
+    """Few people: noise of choices shrinks and their cost grows alike, up to a quarter."""
+    for pure, kind, total in ((False, GaussianPurse, Fraction(1, 50)), (True, LaplacePurse, 2)):
+        plan = make_plan(SHAPE, PAIRS, pure)
+        purse = kind(task(adjacency), plan, Randomness(1), Fraction(total))
+        before = purse.deviation
+        purse.adapt(people)
+        assert purse.deviation <= before
+        share = purse.plan.edges * (purse.plan.select + purse.plan.test)
+        assert share <= max(Fraction(1, 4), plan.edges * (plan.select + plan.test))
+        purse.select(np.array([1, 2]))
+        purse.test(3)
+        step, spread = distance_sensitivity(adjacency, 1), score_range(adjacency, 1)
+        scale = Fraction(purse._test.scale)
+        if pure:
+            assert spread / purse._scale + step / scale <= purse.spent
+        else:
+            paid = spread**2 / purse._scale**2 / 8 + step**2 / (2 * scale**2)
+            assert paid <= purse.spent == purse.chosen
 
 
 def test_distances_are_exact():
     huge = np.array([[2**61, 0], [1, 2**60]])
     assert distance(huge, np.zeros((2, 2), np.int64)) == 2**61 + 2**60 + 1
+
+
+@pytest.mark.parametrize("total", [1.0, 2.0**62, 2.0**63, 1e40])
+def test_no_noisy_total_makes_scores_wrap_round(total):
+    """A total beyond 64 bits would make one row move a score by 2⁶⁴."""
+    probabilities = np.array([[1.0, 0.0], [0.0, 0.0]])
+    counts = np.zeros((2, 2), np.int64)
+    for cell in np.ndindex(2, 2):
+        more = counts.copy()
+        more[cell] += 1
+        one, two = (misfit(c, probabilities, total, 2**20) for c in (counts, more))
+        assert one.distance == min(total * 2**20, MOST)
+        assert abs(one.distance - two.distance) == 1
+        found = scores([(0, 1)], {(0, 1): one}, 1e300) - scores([(0, 1)], {(0, 1): two}, 1e300)
+        assert abs(int(found[0])) == 1
+
+
+@pytest.mark.parametrize("budget", [pf.ZCDP(1e-100), pf.ZCDP(1e-37), pf.PureDP(1e-99)])
+@pytest.mark.parametrize("adjacency", BOTH)
+def test_the_smallest_budgets_run(budget, adjacency):
+    rows = np.random.default_rng(0).integers(0, 2, (50, 3))
+    found = select_edges(rows, pf.Schema({"a": 2, "b": 2, "c": 2}), budget, str(adjacency))
+    assert not found.edges or found.choices  # no exception after the charge
+
+
+def test_one_sum_of_costs_bounds_every_adaptive_path():
+    """Tables with noise chosen by earlier outputs: D₄ ≤ 4ρ, summed over a fine grid of outputs.
+
+    The second table is an interaction whose own worst neighbours differ from the first one's; which
+    of two it is depends on the sign of the first output. Charging the largest sum is enough, and a
+    budget 3% smaller is exceeded.
+    """
+    shape, rho = (2, 3, 2), 0.05
+    pairs = [(0, 1), (1, 2)]
+    near = Task(shape, tuple(pairs), (1.0, 1.0), Adjacency.REPLACE_ONE, 1, True)
+    states = list(product(*map(range, shape)))
+    first = ((0, 1), 20.0)
+    branches = []
+    for scope in ((1, 2), (1,)):  # fill the budget after each outcome
+        base = squared_move(near, [first[0], scope], [first[1], 1e12]) / 2
+        assert base < rho
+        low, high = 1e-3, 1e12
+        for _ in range(200):
+            middle = math.sqrt(low * high)
+            cost = squared_move(near, [first[0], scope], [first[1], middle]) / 2
+            low, high = (low, middle) if cost <= rho else (middle, high)
+        branches.append((scope, high))
+    grid = np.linspace(-80, 80, 4001)
+    worst = 0.0
+    for one, two in product(states, repeat=2):
+        gap = math.sqrt(interaction_move(first[0], one, two, shape))
+        own = [interaction_move(s, one, two, shape) / (2 * v) for s, v in branches]
+        for start in (-10.0, 0.0, 10.0):  # where the sign changes, seen along the gap
+            order = 4.0
+            p = np.exp(-((grid - start) ** 2) / (2 * first[1]))
+            q = np.exp(-((grid - start - gap) ** 2) / (2 * first[1]))
+            p, q = p / p.sum(), q / q.sum()
+            later = np.where(grid > 0, own[0], own[1])
+            total = (p**order * q ** (1 - order) * np.exp((order - 1) * order * later)).sum()
+            worst = max(worst, math.log(total) / (order - 1) / order)
+    assert worst <= rho * (1 + 1e-6)
+    assert worst > 0.97 * rho

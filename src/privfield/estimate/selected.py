@@ -36,7 +36,8 @@ class RunningFit:
         ]
         prior = {order: _PRIOR[order] for order in set(parts.orders)}
         found = shrink(parts, prior=prior, start=start, max_bytes=self._max_bytes)
-        self._theta = dict(zip(parts.scopes, found.theta, strict=True))
+        if all(np.isfinite(table).all() for table in found.theta):  # else stay with the last model
+            self._theta = dict(zip(parts.scopes, found.theta, strict=True))
 
     def predict(self, pairs: Sequence[Pair]) -> dict[Pair, Table]:
         """The model's table of probabilities for each pair."""

@@ -182,7 +182,8 @@ class MarginalLearner(Learner):
             from privfield.measure.edge_selection_stable import measure_stable
 
             weight = 0.2 if self.min_weight is None else self.min_weight
-            found = measure_stable(data, schema, self.budget, min_weight=weight, **common)  # type: ignore[arg-type]
+            common |= {"noise": self.noise, "min_weight": weight}
+            found = measure_stable(data, schema, self.budget, **common)  # type: ignore[arg-type]
             self.structure_, self.selection_ = found.structure, found.selection
             self.measurements_ = found.measurements
             return

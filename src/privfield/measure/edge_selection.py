@@ -63,7 +63,8 @@ def select_edges(
     `budget`-private under `adjacency`. Gaussian noise and exponential mechanisms where the budget
     admits them, Laplace noise and permute-and-flip in a pure budget or with `noise="laplace"`.
     `candidates` limits the choice to some pairs. With a `ledger` the cost is on disk before any
-    record is read; the same `job` again returns what it released before.
+    record is read; the same `job` again returns what it released before. `progress` counts choices,
+    but not with a `ledger`: an unfinished job is finished at no cost, so it must show nothing.
     """
     if not isinstance(schema, Schema):
         raise InputError(f"schema must be a pf.Schema; got {type(schema).__name__}.")
@@ -76,18 +77,8 @@ def select_edges(
     from privfield.tables.table import open_table, unit_weight, weight_grid
 
     cost, law = _cost(spend, noise)
-    pairs = candidate_pairs(schema.shape, _positions(schema, candidates))
-    if not pairs:
-        raise InputError(
-            "schema: there is no pair of variables with at least two levels each (of a table that "
-            "fits in memory) to choose from; measure single variables instead."
-        )
+    pairs, room = check_choice(schema, candidates, max_bytes)
     plan = make_plan(schema.shape, pairs, law == "discrete-laplace")
-    room = Room(schema, max_bytes)
-    if not room.holds([]):
-        raise InputError(
-            f"max_bytes: exact inference without any edge needs more than {max_bytes:g} bytes."
-        )
     grid = weight_grid(schema)
     task = Task(
         schema.shape,
@@ -125,7 +116,9 @@ def select_edges(
                     tuple(centred for _, centred, _, _ in found),
                 )
 
-            return _search(counts, purse, plan, room, publish, grid, schema, progress).to_bytes()
+            tell(progress, Progress("selecting edges"))
+            counted = progress if ledger is None else None
+            return _search(counts, purse, plan, room, publish, grid, schema, counted).to_bytes()
 
         return run
 
@@ -153,6 +146,27 @@ def select_edges(
     return Selection.from_bytes(released)
 
 
+def check_choice(
+    schema: Schema, candidates: Sequence[Sequence[str]] | None, max_bytes: float
+) -> tuple[list[Pair], Room]:
+    """The pairs to choose from, and the room for them; refuses what leaves no choice."""
+    number = isinstance(max_bytes, int | float) and not isinstance(max_bytes, bool)
+    if not number or not max_bytes > 0:
+        raise InputError(f"max_bytes must be a number above 0; got {max_bytes!r}.")
+    pairs = candidate_pairs(schema.shape, _positions(schema, candidates))
+    if not pairs:
+        raise InputError(
+            "schema: there is no pair of variables with at least two levels each (of a table that "
+            "fits in memory) to choose from; measure single variables instead."
+        )
+    room = Room(schema, max_bytes)
+    if not room.holds([]):
+        raise InputError(
+            f"max_bytes: exact inference without any edge needs more than {max_bytes:g} bytes."
+        )
+    return pairs, room
+
+
 def _search(
     counts: dict[Scope, Counts],
     purse: Purse,
@@ -163,7 +177,6 @@ def _search(
     schema: Schema,
     progress: ProgressCallback | None,
 ) -> Selection:
-    tell(progress, Progress("selecting edges"))
     search = Search(
         counts,
         purse,
@@ -193,8 +206,11 @@ def _cost(budget: Budget | NonPrivate, noise: str) -> tuple[Budget | NonPrivate,
     if not pure and kind != "laplace":
         return ZCDP(budget.exact_rho), "discrete-gaussian"
     if isinstance(budget, PureDP | ApproxDP):
-        return PureDP(budget.exact_epsilon), "discrete-laplace"
-    return PureDP(sqrt_below(2 * Fraction(budget.exact_rho))), "discrete-laplace"
+        epsilon = budget.exact_epsilon
+    else:
+        epsilon = sqrt_below(2 * Fraction(budget.exact_rho))
+    PureDP(epsilon / 4)  # what the last tables get must be a budget, too: refused here if at all
+    return PureDP(epsilon), "discrete-laplace"
 
 
 def _purse(cost: Budget | NonPrivate, task: Task, plan: Plan, randomness: Randomness) -> Purse:

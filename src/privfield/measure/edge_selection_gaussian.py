@@ -44,13 +44,18 @@ class GaussianPurse(Purse):
         self.chosen = Fraction(0)  # ρ spent on choices
         self.tables = Fraction(0)  # ρ spent on tables
         self.measured: list[tuple[Scope, float]] = []  # scopes and variances
-        most = distance_sensitivity(task.adjacency, task.unit_weight)
-        self._scale = selection_scale_zcdp(
-            score_range(task.adjacency, task.unit_weight), rho * plan.select
-        )
-        own = gaussian_scale(Sensitivity(most, most**2), rho * plan.test)
+        self._move = distance_sensitivity(task.adjacency, task.unit_weight)
+        self._set_scales()
+
+    def _set_scales(self) -> None:
+        spread = score_range(self.task.adjacency, self.task.unit_weight)
+        self._scale = selection_scale_zcdp(spread, self.rho * self.plan.select)
+        own = gaussian_scale(Sensitivity(self._move, self._move**2), self.rho * self.plan.test)
         self._test = NoiseLaw(self.law, own)
         self.deviation = self._test.deviation
+
+    def _share_for(self, deviation: float) -> float:
+        return 3 * self.plan.edges * (self._move / deviation) ** 2 / (2 * float(self.rho))
 
     @property
     def spent(self) -> Fraction:
@@ -63,10 +68,10 @@ class GaussianPurse(Purse):
         move = squared_move(self.task, [s for s, _ in parts], [v for _, v in parts])
         return self.chosen + Fraction(move) / 2 * _SLACK
 
-    def expected_noise(self, pair: Pair, edges: int) -> float:
+    def expected_noise(self, edges: int) -> float:
         """√(edges) times that of one table; four fifths of ρ reach the tables, by guess."""
         move = marginal_sensitivity(self.task.adjacency, edges, self.task.unit_weight).l2_squared
-        return self.task.cells(pair) * HALF_NORMAL * math.sqrt(move / (2 * self.rho * USABLE))
+        return HALF_NORMAL * math.sqrt(move / (2 * self.rho * USABLE))
 
     def affords(self, edges: int) -> bool:
         """Within three fifths of ρ."""
@@ -86,6 +91,7 @@ class GaussianPurse(Purse):
     def first_tables(self, counts: Mapping[Scope, Counts]) -> list[Piece]:
         """Interactions of single variables, and the total where it is private."""
         pieces = self._together(self.variables(), ONE_WAY, counts)
+        self.single_noise = HALF_NORMAL * math.sqrt(self.measured[-1][1])
         if not self.task.rows_are_public:
             pieces += self._together([()], TOTAL, counts)
         return pieces

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import ClassVar
@@ -35,17 +36,23 @@ class LaplacePurse(Purse):
         self.epsilon = epsilon
         self.spent = Fraction(0)
         self._one = marginal_sensitivity(task.adjacency, 1, task.unit_weight)
-        self._scale = selection_scale_pure(
-            score_range(task.adjacency, task.unit_weight), epsilon * plan.select
-        )
-        most = distance_sensitivity(task.adjacency, task.unit_weight)
-        own = laplace_scale(Sensitivity(most, most**2), epsilon * plan.test)
+        self._move = distance_sensitivity(task.adjacency, task.unit_weight)
+        self._set_scales()
+
+    def _set_scales(self) -> None:
+        spread = score_range(self.task.adjacency, self.task.unit_weight)
+        self._scale = selection_scale_pure(spread, self.epsilon * self.plan.select)
+        own = laplace_scale(Sensitivity(self._move, self._move**2), self.epsilon * self.plan.test)
         self._test = NoiseLaw(self.law, own)
         self.deviation = self._test.deviation
 
-    def expected_noise(self, pair: Pair, edges: int) -> float:
+    def _share_for(self, deviation: float) -> float:
+        scale = math.sqrt(2) * self._move / deviation
+        return 3 * self.plan.edges * scale / float(self.epsilon)
+
+    def expected_noise(self, edges: int) -> float:
         """`edges` times that of one table; four fifths of ε reach the tables, by guess."""
-        return self.task.cells(pair) * edges * float(self._one.l1 / (self.epsilon * USABLE))
+        return edges * float(self._one.l1 / (self.epsilon * USABLE))
 
     def affords(self, edges: int) -> bool:
         """Within three fifths of ε."""
@@ -64,7 +71,9 @@ class LaplacePurse(Purse):
 
     def first_tables(self, counts: Mapping[Scope, Counts]) -> list[Piece]:
         """Whole tables; they say how many people there are."""
-        return self._together(self.variables(), ONE_WAY, counts)
+        pieces = self._together(self.variables(), ONE_WAY, counts)
+        self.single_noise = pieces[0].law.scale
+        return pieces
 
     def look(self, edges: Sequence[Pair], counts: Mapping[Scope, Counts]) -> list[Piece]:
         """Whole tables of the edges."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations
 
@@ -21,6 +21,7 @@ EXPLORING = Fraction(60, 100)  # at most, before the last measurement
 MISSES = 3  # in a row end the search
 COMFORT_BYTES = 2.0**25  # of a run of exact inference; more would take too long in each round
 MOST_CELLS = 1 << 26  # of all candidate tables together
+MOST_FOR_CHOICES = 0.25  # of the budget, where there are few people
 _CARE = 60.0  # how much more the noise of all tables matters than the weakest edge
 
 
@@ -43,6 +44,12 @@ class Plan:
     def first_look(self) -> Fraction:
         """The share of the budget for the first measurement of one edge."""
         return FIRST_LOOK / self.edges
+
+    def with_share(self, share: float) -> Plan:
+        """The same with more for choices, if `share` of the budget is more than planned."""
+        more = Fraction(round(min(share, MOST_FOR_CHOICES) * 2**20), 2**20)
+        more = max(more, (self.select + self.test) * self.edges)
+        return replace(self, select=more * Fraction(2, 3) / self.edges, test=more / 3 / self.edges)
 
     @property
     def surprise(self) -> float:

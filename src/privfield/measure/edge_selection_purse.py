@@ -21,6 +21,7 @@ from privfield.measure.edge_selection_scores import Counts, Pair
 from privfield.privacy.entropy import Entropy
 from privfield.privacy.noise import LawName, NoiseLaw, add_noise
 
+_PEOPLE_PER_DEVIATION = 30  # of a test; then three deviations are a tenth of all people
 USABLE = Fraction(4, 5)  # of the budget, by guess, reaches the edges' tables
 
 
@@ -58,13 +59,28 @@ class Purse(ABC):
 
     law: ClassVar[LawName]
     deviation: float  # of a tested distance
+    single_noise: float = 0.0  # about E|noise| of a cell in the first tables of single variables
 
     def __init__(self, task: Task, plan: Plan, randomness: Randomness) -> None:
         self.task, self.plan, self.randomness = task, plan, randomness
 
+    def adapt(self, people: float) -> None:
+        """Give choices more where there are few people; `people`, in steps, was released."""
+        share = self._share_for(max(people, 1.0) / _PEOPLE_PER_DEVIATION)
+        self.plan = self.plan.with_share(share)
+        self._set_scales()
+
     @abstractmethod
-    def expected_noise(self, pair: Pair, edges: int) -> float:
-        """About the L1 norm of the noise in that table, if so many edges are measured."""
+    def _share_for(self, deviation: float) -> float:
+        """The share of the budget for choices with which tests have that deviation."""
+
+    @abstractmethod
+    def _set_scales(self) -> None:
+        """The noise of choices and tests, from the plan."""
+
+    @abstractmethod
+    def expected_noise(self, edges: int) -> float:
+        """About E|noise| of a cell in an edge's table, if so many edges are measured."""
 
     @abstractmethod
     def affords(self, edges: int) -> bool:
@@ -101,7 +117,13 @@ class OpenPurse(Purse):
     law: ClassVar[LawName] = "none"
     deviation = 0.0
 
-    def expected_noise(self, pair: Pair, edges: int) -> float:
+    def _share_for(self, deviation: float) -> float:
+        return 0.0
+
+    def _set_scales(self) -> None:
+        return
+
+    def expected_noise(self, edges: int) -> float:
         """None."""
         return 0.0
 

@@ -21,12 +21,12 @@ from privfield.measure.edge_selection_plan import MISSES, Plan, Room
 from privfield.measure.edge_selection_purse import Piece, Purse
 from privfield.measure.edge_selection_scores import (
     Counts,
+    Misfit,
     Pair,
-    distance,
-    predicted_counts,
-    sampling_distance,
+    misfit,
     sampling_spread,
     scores,
+    table_noise,
 )
 from privfield.measure.measurements import Measurements
 
@@ -82,14 +82,15 @@ class Search:
         """Choose edges, then spend what is left on their tables."""
         self.pieces += self._purse.first_tables(self._counts)
         self._forest()
-        misses = 0
+        misses = 0 if self.edges else MISSES  # without an edge there is no other model to look at
         while misses < MISSES and self._can_look(1):
             misses = 0 if self._round_of_choices() else misses + 1
         self.pieces += self._purse.last_tables(sorted(self.edges), self._counts)
 
     def _forest(self) -> None:
         """Join variables that no chosen edge connects yet, most dependent first."""
-        expected = self._refit(self._left)
+        misfits = self._refit(self._left)
+        self._purse.adapt(self._fit.total * self._grid)
         part = {v: v for pair in self._left for v in pair}
         new: list[Pair] = []
         misses = 0
@@ -98,7 +99,7 @@ class Search:
             fitting = self._room.filter(new, across)
             if not fitting:
                 break
-            chosen = self._choose(fitting, expected, new)
+            chosen = self._choose(fitting, misfits, new)
             misses = 0 if chosen.kept else misses + 1
             if chosen.kept:
                 new.append(chosen.pair)
@@ -111,10 +112,10 @@ class Search:
         fitting = self._room.filter(self.edges, self._left)
         if not fitting:
             return False
-        expected = self._refit(fitting)
+        misfits = self._refit(fitting)
         new: list[Pair] = []
         while len(new) < self._plan.batch and fitting and self._can_look(len(new) + 1):
-            chosen = self._choose(fitting, expected, new)
+            chosen = self._choose(fitting, misfits, new)
             if not chosen.kept:
                 break
             new.append(chosen.pair)
@@ -122,30 +123,29 @@ class Search:
         self._look(new)
         return bool(new)
 
-    def _refit(self, pairs: Sequence[Pair]) -> dict[Pair, Table]:
+    def _refit(self, pairs: Sequence[Pair]) -> dict[Pair, Misfit]:
+        """Fit what was released so far, and compare every pair's table with it."""
         self._round += 1
         self._fit.update(self._publish(self.pieces))
-        return self._fit.predict(pairs)
+        expected = self._fit.predict(pairs)
+        total, grid = self._fit.total, self._grid
+        return {p: misfit(self._counts[p], expected[p], total, grid) for p in pairs}
 
     def _choose(
-        self, candidates: Sequence[Pair], expected: Mapping[Pair, Table], new: Sequence[Pair]
+        self, candidates: Sequence[Pair], misfits: Mapping[Pair, Misfit], new: Sequence[Pair]
     ) -> Choice:
-        total, grid, edges = self._fit.total, self._grid, self._edges_with(len(new))
-        predicted = {p: predicted_counts(expected[p], total, grid) for p in candidates}
-        null = {p: sampling_distance(expected[p], total, grid) for p in candidates}
-        costs = {p: round(self._purse.expected_noise(p, edges)) for p in candidates}
-        penalties = {p: null[p] + costs[p] for p in candidates}
-        pair = candidates[
-            self._purse.select(scores(candidates, self._counts, predicted, penalties))
-        ]
-        noisy = self._purse.test(distance(self._counts[pair], predicted[pair]))
+        grid, noise = self._grid, self._purse.expected_noise(self._edges_with(len(new)))
+        pair = candidates[self._purse.select(scores(candidates, misfits, noise))]
+        chosen = misfits[pair]
+        noisy = self._purse.test(chosen.distance)
         threshold = max(
-            costs[pair],
+            table_noise(chosen, noise),
+            self._purse.single_noise * sum(self._counts[pair].shape),
             _SURE * self._purse.deviation,
-            self._plan.surprise * sampling_spread(total, grid),
+            self._plan.surprise * sampling_spread(self._fit.total, grid),
         )
         fits = self._room.holds([*self.edges, *new, pair])
-        found = Choice(pair, self._round, (noisy - null[pair]) / grid, threshold / grid, fits)
+        found = Choice(pair, self._round, (noisy - chosen.null) / grid, threshold / grid, fits)
         self.choices.append(found)
         self._left.remove(pair)
         self._tell(len(self.choices))

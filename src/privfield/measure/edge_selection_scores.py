@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,7 @@ Table = NDArray[np.float64]
 
 HALF_NORMAL = math.sqrt(2 / math.pi)  # E|z| of a standard normal z
 _SPREAD = 1 - 2 / math.pi  # its variance
+MOST = 2**60  # steps in a prediction or a penalty: a noisy total may be anything, 64 bits are not
 
 
 def distance_sensitivity(adjacency: Adjacency, unit_weight: int) -> int:
@@ -43,7 +45,7 @@ def distance(counts: Counts, predicted: Counts) -> int:
 
 def predicted_counts(probabilities: Table, total: float, grid: int) -> Counts:
     """What the model expects, rounded to whole steps of 1/grid of a person."""
-    return np.rint(probabilities * (total * grid)).astype(np.int64)
+    return np.rint(probabilities * min(total * grid, MOST)).astype(np.int64)
 
 
 def sampling_distance(probabilities: Table, total: float, grid: int) -> int:
@@ -57,14 +59,32 @@ def sampling_spread(total: float, grid: int) -> float:
     return grid * math.sqrt(_SPREAD * total)
 
 
+@dataclass(frozen=True)
+class Misfit:
+    """How far a pair's table is from a prediction, and how far sampling alone would bring it.
+
+    `distance` is private; `null` and `cells` are functions of what was released before.
+    """
+
+    distance: int
+    null: int
+    cells: int
+
+
+def misfit(counts: Counts, probabilities: Table, total: float, grid: int) -> Misfit:
+    """Of one pair."""
+    apart = distance(counts, predicted_counts(probabilities, total, grid))
+    return Misfit(apart, sampling_distance(probabilities, total, grid), counts.size)
+
+
 def scores(
-    candidates: Sequence[Pair],
-    counts: Mapping[Pair, Counts],
-    predicted: Mapping[Pair, Counts],
-    penalties: Mapping[Pair, int],
+    candidates: Sequence[Pair], misfits: Mapping[Pair, Misfit], noise: float
 ) -> NDArray[np.int64]:
-    """One whole number per candidate; penalties are functions of what was released before."""
-    return np.array(
-        [distance(counts[pair], predicted[pair]) - penalties[pair] for pair in candidates],
-        np.int64,
-    )
+    """One whole number per candidate; `noise` is what measuring would add to each cell."""
+    found = [misfits[pair] for pair in candidates]
+    return np.array([m.distance - m.null - table_noise(m, noise) for m in found], np.int64)
+
+
+def table_noise(pair: Misfit, noise: float) -> int:
+    """What measuring a pair's table would add to all of its cells."""
+    return round(min(pair.cells * noise, MOST))

@@ -11,24 +11,27 @@ import numpy as np
 
 from privfield.errors import InputError
 from privfield.inference.contraction import DEFAULT_MAX_BYTES
-from privfield.measure.edge_selection import select_edges
+from privfield.measure.edge_selection import check_choice, select_edges
 from privfield.measure.edge_selection_plan import Room
 from privfield.measure.edge_selection_value import Selection
 from privfield.measure.marginals import measure
 from privfield.measure.measurements import Measurements
-from privfield.measure.released import Arrays, Header, Released
+from privfield.measure.moments import check_extras
+from privfield.measure.released import Arrays, Header, Released, tell
+from privfield.measure.structure import _check_task as check_task
 from privfield.measure.structure import check_min_weight, measure_structure
-from privfield.measure.structure_blocks import find_variables, public_rows
+from privfield.measure.structure_blocks import Variables, find_variables, open_rows, public_rows
 from privfield.measure.structure_release import StructureRelease
 from privfield.plan.structure import plan_blocks
-from privfield.privacy.adjacency import Adjacency
+from privfield.privacy.adjacency import Adjacency, marginal_sensitivity
 from privfield.privacy.budgets import ZCDP, ApproxDP, Cost
 from privfield.privacy.conversions import rho_for
 from privfield.privacy.ledger import Ledger
+from privfield.privacy.noise import check_noise
 from privfield.privacy.release import release
 from privfield.privacy.rounding import sqrt_below
 from privfield.privacy.stability import check_stable_budget
-from privfield.progress import ProgressCallback
+from privfield.progress import Progress, ProgressCallback
 from privfield.schema import Schema
 
 _OF_RHO = Fraction(1, 4)  # what the structure may take
@@ -111,6 +114,7 @@ def measure_stable(
     schema: Schema,
     budget: ApproxDP,
     adjacency: str = "replace-one",
+    noise: str = "auto",
     *,
     min_weight: float = 0.2,
     max_bytes: float = DEFAULT_MAX_BYTES,
@@ -123,6 +127,8 @@ def measure_stable(
 
     If nothing was stable, edges are selected instead. All of it is one release, charged once.
     """
+    if not isinstance(schema, Schema):
+        raise InputError(f"schema must be a pf.Schema; got {type(schema).__name__}.")
     if not isinstance(budget, ApproxDP):
         raise InputError(
             f"budget: structure='stable' needs pf.ApproxDP with δ > 0; got {budget!r}. "
@@ -133,22 +139,20 @@ def measure_stable(
     neighbours = Adjacency.parse(adjacency)
     weight = check_min_weight(min_weight)
     variables = find_variables(data, schema, None)
-    blocks = plan_blocks(variables.shape, shares.structure).blocks
+    blocks = _check_both(schema, variables, shares, weight, adjacency, noise, max_bytes)
+    check_extras(insecure_seed, progress)
     rows = public_rows(data, variables, neighbours)
     if rows is not None and rows < blocks:
         raise InputError(
             f"data has {rows:,} rows, too few for {blocks:,} blocks of a stable structure; use "
             "structure='selection'."
         )
-    common: dict[str, Any] = {
-        "adjacency": adjacency,
-        "insecure_seed": insecure_seed,
-        "progress": progress,
-    }
+    common: dict[str, Any] = {"adjacency": adjacency, "insecure_seed": insecure_seed}
 
     def prepare() -> Callable[[], bytes]:
         from privfield.tables.table import open_table
 
+        open_rows(data, schema, variables)
         if not open_table(data, schema).passes:
             raise InputError(
                 "data can be read only once, but structure='stable' takes two passes. Pass a frame "
@@ -157,9 +161,19 @@ def measure_stable(
 
         def run() -> bytes:
             found = measure_structure(
-                data, shares.structure, min_weight=float(weight), schema=schema, **common
+                data,
+                shares.structure,
+                min_weight=float(weight),
+                schema=schema,
+                progress=progress,
+                **common,
             )
-            return _tables(data, schema, found, shares, max_bytes, common).to_bytes()
+            # What comes next must not show whether a structure was released: whoever stopped here
+            # and ran the job again would get another draw for nothing.
+            tell(progress, Progress("tables"))
+            return _tables(
+                data, schema, found, shares, max_bytes, {**common, "noise": noise}
+            ).to_bytes()
 
         return run
 
@@ -169,6 +183,7 @@ def measure_stable(
         "min_weight": str(weight),
         "blocks": blocks,
         "cost": shares.cost.to_json(),
+        "noise": noise,
         "max_bytes": float(max_bytes),
         "adjacency": str(neighbours),
         "insecure": insecure_seed is not None,
@@ -185,6 +200,26 @@ def measure_stable(
         job=job,
     )
     return StableSelection.from_bytes(released)
+
+
+def _check_both(
+    schema: Schema,
+    variables: Variables,
+    shares: Shares,
+    weight: Fraction,
+    adjacency: str,
+    noise: str,
+    max_bytes: float,
+) -> int:
+    """Refuse before the charge whatever either step would refuse after it; the number of blocks."""
+    check_noise(noise)
+    neighbours = Adjacency.parse(adjacency)
+    marginal_sensitivity(neighbours, 1, 1)  # refuses other adjacencies
+    task = check_task(
+        variables, shares.structure, "edge-majority", 2, None, weight, neighbours, None, None
+    )
+    check_choice(schema, None, max_bytes)
+    return task.blocks
 
 
 def _tables(
