@@ -1,5 +1,6 @@
 """`pf.plan` as people call it: what it says, what it refuses, what it looks like."""
 
+import inspect
 import json
 import subprocess
 import sys
