@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import privfield as pf
+from privfield.models.card import attach_card
 from privfield.schema_toml import schema_from_toml, schema_to_toml
 
 EXAMPLE = pf.Schema(
@@ -221,6 +222,25 @@ def test_files_that_are_not_there_or_not_text(tmp_path):
 def test_a_byte_order_mark_is_fine(tmp_path):
     (tmp_path / "s.toml").write_text("\ufeff" + GOOD_TOML, encoding="utf-8")
     assert pf.Schema.read(tmp_path / "s.toml").names == ("a",)
+
+
+def test_where_the_levels_come_from_is_kept_but_changes_no_schema(tmp_path):
+    """It is said in the file, in what is derived, and on the card of whatever was learned."""
+    told = pf.Schema({"a": ["no", "yes"], "b": 2}, levels_are_public=True)
+    plain = pf.Schema({"a": ["no", "yes"], "b": 2})
+    assert told == plain and hash(told) == hash(plain)
+    told.write(tmp_path / "s.toml")
+    assert "levels_are_public = true" in (tmp_path / "s.toml").read_text()
+    again = pf.Schema.read(tmp_path / "s.toml")
+    assert again.levels_are_public and again.given({"a": "no"}).levels_are_public
+    assert "levels_are_public" not in schema_to_toml(plain) and not plain.levels_are_public
+    learner = pf.MarginalLearner(pf.PureDP(1), [("a", "b")], again).fit(np.zeros((9, 2), int))
+    attach_card(learner)
+    learner.model_.save(tmp_path / "m.pf")
+    assert pf.load(tmp_path / "m.pf").card.levels_are_public
+    assert pf.load(tmp_path / "m.pf").schema.levels_are_public
+    with pytest.raises(pf.InputError, match="levels_are_public must be True or False; got 'yes'"):
+        schema_from_toml(schema_to_toml(told).replace("= true", '= "yes"'))
 
 
 def test_schemas_are_values():

@@ -1,16 +1,19 @@
 """The command line: what `privfield` runs, and what its exit codes mean.
 
-0 done; 1 a bug of ours; 2 bad input; 3 budget refused; 4 nothing stable to release; 130 stopped.
+0 done; 1 a bug of ours; 2 bad input; 3 budget refused; 4 nothing stable to release; 130 stopped
+with Ctrl-C, 143 by SIGTERM, 129 with its terminal.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import traceback
 import warnings
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Annotated, Any
 
 import typer
 
@@ -35,8 +38,6 @@ from privfield.errors import BudgetRefused, InputError
 
 app = typer.Typer(
     name="privfield",
-    help="Graphical models from sensitive data, under differential privacy.",
-    epilog="A first look, without any data of your own: privfield demo",
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
@@ -59,6 +60,28 @@ for module in (
 ):
     module.add_to(app)
 
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from privfield._version import __version__
+
+        typer.echo(f"privfield {__version__}")
+        raise typer.Exit
+
+
+@app.callback(
+    help="Graphical models from sensitive data, under differential privacy.",
+    epilog="A first look, without any data of your own: privfield demo",
+)
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", is_eager=True, callback=_version, help="Show which version."),
+    ] = False,
+) -> None:
+    """What holds for all commands."""
+
+
 _USAGE: Any = typer.BadParameter.__mro__[1]  # click's UsageError, which typer may carry inside
 
 
@@ -66,6 +89,36 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     _settle_streams()
+    with _ended_like_ctrl_c() as signals:
+        code = _run(given)
+    return 128 + signals[0] if signals and code == INTERRUPTED else code
+
+
+@contextmanager
+def _ended_like_ctrl_c() -> Iterator[list[int]]:
+    """Being told to end leaves as little behind as Ctrl-C does; gives the signals that came."""
+    came: list[int] = []
+
+    def stop(number: int, _: Any) -> None:
+        came.append(number)
+        raise KeyboardInterrupt
+
+    before = {}
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        try:
+            if number is not None and signal.getsignal(number) is signal.SIG_DFL:  # not `nohup`
+                before[number] = signal.signal(number, stop)
+        except ValueError:  # only the main thread may
+            break
+    try:
+        yield came
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _run(given: list[str]) -> int:
     try:
         code = app(given or ["--help"], prog_name="privfield", standalone_mode=False)
         sys.stdout.flush()

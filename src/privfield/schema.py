@@ -9,7 +9,7 @@ import math
 import operator
 import os
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -127,12 +127,15 @@ class Schema:
     as; the first level when nothing is said (for numbers and bins, unlisted values go to the
     nearest level). `forbidden` lists combinations that cannot occur, such as
     ``{"age": "0-18", "married": "yes"}``; a list of levels forbids each of them. `unit` is whose
-    data is protected: None for one row, or a `Person`.
+    data is protected: None for one row, or a `Person`. `levels_are_public` says that the levels
+    were read off the records because their owner declared them public; model cards repeat it. It
+    is about where the schema comes from, not about what it says: schemas are equal without it.
     """
 
     variables: tuple[Variable, ...]
     forbidden: tuple[tuple[tuple[str, tuple[str, ...]], ...], ...]
     unit: Person | None
+    levels_are_public: bool = field(compare=False)
 
     def __init__(
         self,
@@ -142,6 +145,7 @@ class Schema:
         unknown: Mapping[str, object] | None = None,
         forbidden: Sequence[Mapping[str, object]] = (),
         unit: Person | None = None,
+        levels_are_public: bool = False,
     ) -> None:
         if not isinstance(variables, Mapping) or not variables:
             raise InputError(
@@ -161,6 +165,11 @@ class Schema:
         if unit is not None and unit.column in self.names:
             raise InputError(f"Schema: the person id {unit.column!r} cannot also be a variable.")
         object.__setattr__(self, "unit", unit)
+        if not isinstance(levels_are_public, bool):
+            raise InputError(
+                f"Schema: levels_are_public must be True or False; got {levels_are_public!r}."
+            )
+        object.__setattr__(self, "levels_are_public", levels_are_public)
         if isinstance(forbidden, str | Mapping) or not isinstance(forbidden, Sequence):
             raise InputError("Schema: forbidden must be a list of combinations.")
         object.__setattr__(self, "forbidden", tuple(self._rule(rule) for rule in forbidden))
@@ -223,7 +232,7 @@ class Schema:
         left = tuple(variable for variable in self.variables if variable.name not in known)
         if not left:
             raise InputError("evidence names every variable; at least one must be left.")
-        return Schema._of(left, tuple(rules), self.unit)
+        return Schema._of(left, tuple(rules), self.unit, self.levels_are_public)
 
     @classmethod
     def _of(
@@ -231,12 +240,14 @@ class Schema:
         variables: tuple[Variable, ...],
         forbidden: tuple[tuple[tuple[str, tuple[str, ...]], ...], ...],
         unit: Person | None,
+        levels_are_public: bool,
     ) -> Schema:
         """A schema from parts that are known to be right."""
         schema = cls.__new__(cls)
         object.__setattr__(schema, "variables", variables)
         object.__setattr__(schema, "forbidden", forbidden)
         object.__setattr__(schema, "unit", unit)
+        object.__setattr__(schema, "levels_are_public", levels_are_public)
         return schema
 
     @classmethod

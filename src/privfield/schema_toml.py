@@ -20,6 +20,13 @@ _INTRO = """\
 format = {format}
 """
 
+_PUBLIC_LEVELS = """
+# The levels below were read from the records, because their owner calls them public. Whoever sees
+# a level knows that somebody has it. Model cards say so. If that is not public knowledge, write
+# the levels from the study's protocol instead, and delete this key.
+levels_are_public = true
+"""
+
 _UNIT = """
 # Whose data is protected.
 #   protects = "row"     each row is a different person (or whatever one row stands for)
@@ -34,7 +41,8 @@ _VARIABLES = """
 # One section per variable. Exactly one of
 #   levels = ["no", "yes"]   the values by name
 #   number = 12              whole numbers 0 to 11
-#   bins = [0, 18, 40, 65]   intervals 0-18, 18-40, 40-65; 18 belongs to 18-40
+#   bins = [0, 18, 40, 65]   intervals 0-18, 18-40, 40-65; 18 belongs to 18-40. The text 18-40 is
+#                            read as that interval too
 # missing: the level that empty, null and NaN values are read as.
 # unknown: the level that values not listed here are read as ("nearest": the closest number or bin).
 # Nobody is warned when a value is read that way: see how many there are with pf.check.
@@ -48,7 +56,8 @@ _FORBIDDEN = """
 
 def schema_to_toml(schema: Schema) -> str:
     """The text of a schema file; `schema_from_toml` gives the same schema back."""
-    parts = [_INTRO.format(format=FORMAT), _UNIT, _unit_text(schema.unit), _VARIABLES]
+    parts = [_INTRO.format(format=FORMAT), _PUBLIC_LEVELS * schema.levels_are_public]
+    parts += [_UNIT, _unit_text(schema.unit), _VARIABLES]
     parts += [_variable_text(variable) for variable in schema.variables]
     if schema.forbidden:
         parts.append(_FORBIDDEN)
@@ -105,7 +114,8 @@ def schema_from_toml(text: str, source: str = "the schema") -> Schema:
             f"{source}: format must be {FORMAT}; got {document.get('format')!r}. "
             "Is this a privfield schema?"
         )
-    _known_keys(document, ("format", "unit", "variables", "forbidden"), source)
+    legal = ("format", "levels_are_public", "unit", "variables", "forbidden")
+    _known_keys(document, legal, source)
     sections = document.get("variables")
     if not isinstance(sections, dict) or not sections:
         raise InputError(f"{source}: at least one [variables.NAME] section is needed.")
@@ -134,6 +144,7 @@ def schema_from_toml(text: str, source: str = "the schema") -> Schema:
             unknown=unknown,
             forbidden=forbidden,
             unit=_unit(document.get("unit", {}), source),
+            levels_are_public=document.get("levels_are_public", False),
         )
     except InputError as error:
         raise InputError(f"{source}: {error}") from None

@@ -10,8 +10,20 @@ from importlib import import_module
 
 import pytest
 
-from privfield.audit import frank_wolfe, marginals, moments, network, noise, selection, stability
-from privfield.audit.run import audits, run_audit
+from privfield.audit import (
+    chains,
+    edge_selection,
+    frank_wolfe,
+    marginals,
+    moments,
+    network,
+    noise,
+    parity_rounds,
+    peer_methods,
+    selection,
+    stability,
+)
+from privfield.audit.run import NOT_AUDITED, audits, run_audit
 from privfield.privacy.adjacency import Sensitivity
 from privfield.privacy.noise import add_noise
 
@@ -20,7 +32,11 @@ def test_every_claim_is_kept_here():
     news = []
     findings = run_audit(news.append)
     assert [each.mechanism for each in findings if not each.passed] == []
-    assert len(findings) > 25 and [each.done for each in news] == list(range(len(audits())))
+    assert (
+        len(findings) > 50
+        and NOT_AUDITED
+        and [each.done for each in news] == list(range(len(audits())))
+    )
     assert all(each.claim and each.observed and each.how and each.page for each in findings)
 
 
@@ -49,6 +65,9 @@ DRAWN = [
     (moments.audit_moments, "privfield.measure.moments", 1),
     (moments.audit_parities, "privfield.measure.parities", 1),
     (network.audit_network, "privfield.measure.network_statistics", 1),
+    (chains.audit_chains, "privfield.measure.chains", 1),
+    (parity_rounds.audit_parity_rounds, "privfield.measure.parities_pmw", 1),
+    (peer_methods.audit_peer_methods, "privfield.measure.network_objective", 1),
 ]
 
 
@@ -126,6 +145,80 @@ def test_a_score_range_that_is_understated_is_noticed(monkeypatch):
         lambda *given: range_of(*given) // 2,
     )
     assert len(found) == 2
+
+
+def test_rounds_of_parities_that_cost_more_are_noticed(monkeypatch):
+    """Half the range, half the scale of choices, or half the noise in the rounds."""
+    from privfield.measure.parities_pmw import gaussian_scale, selection_scale_zcdp
+    from privfield.measure.parities_sepfem import range_sensitivity
+    from privfield.privacy.selection import exponential_mechanism
+
+    audit, module = parity_rounds.audit_parity_rounds, "privfield.measure.parities_pmw"
+    for where, name, wrong, times in (
+        ("privfield.audit.parity_rounds", "range_sensitivity", range_sensitivity, 2),
+        (module, "selection_scale_zcdp", selection_scale_zcdp, 2),
+        (module, "gaussian_scale", gaussian_scale, 2),
+    ):
+        with monkeypatch.context() as patch:
+            half = lambda *given, f=wrong: type(f(*given))(Fraction(f(*given)) / 2)  # noqa: E731
+            assert len(failures(patch, audit, where, name, half)) == times, name
+
+    def surer(scores, scale, **options):
+        return exponential_mechanism(scores, scale / 2, **options)
+
+    found = failures(monkeypatch, audit, module, "exponential_mechanism", surer)
+    assert [each.mechanism for each in found] == ["parities by PMW, choices"]
+
+
+def test_chains_that_count_more_of_a_person_are_noticed(monkeypatch):
+    from privfield.measure.chains import Weights
+
+    right = Weights.sensitivity
+
+    def wrong(self, adjacency):
+        found = right(self, adjacency)
+        return Sensitivity(found.l1 // 2, found.l2_squared // 4)
+
+    monkeypatch.setattr(Weights, "sensitivity", wrong)
+    assert len([each for each in chains.audit_chains() if not each.passed]) == 4
+
+
+def test_scores_of_edges_that_move_further_are_noticed(monkeypatch):
+    """A distance that is counted twice moves twice as far as its scale allows for."""
+    from privfield.measure.edge_selection_scores import distance
+
+    wrong = lambda *given: 2 * distance(*given)  # noqa: E731
+    audit, module = edge_selection.audit_edge_selection, "privfield.audit.edge_selection"
+    assert len(failures(monkeypatch, audit, module, "distance", wrong)) == 4
+
+
+def test_other_peer_methods_with_less_noise_are_noticed(monkeypatch):
+    from privfield.measure.network_local import draw_offset, rung_width
+    from privfield.measure.network_objective import plan_objective
+
+    audit, module = peer_methods.audit_peer_methods, "privfield.audit.peer_methods"
+
+    def narrow(pull, ceiling, slope, rung):  # rungs that forget how fast the pull may grow
+        return rung_width(pull, ceiling, 1, rung)
+
+    with monkeypatch.context() as patch:
+        found = failures(patch, audit, module, "rung_width", narrow)
+        assert "inverse sensitivity" in found[0].mechanism
+
+    def surer(pull, ceiling, slope, epsilon, source):
+        return draw_offset(pull, ceiling, slope, 2 * epsilon, source)
+
+    with monkeypatch.context() as patch:
+        found = failures(patch, audit, "privfield.measure.network_local", "draw_offset", surer)
+        assert len(found) == 1 and "likelihood" in found[0].observed
+
+    def quiet(*given):
+        right = plan_objective(*given)
+        return replace(right, law=replace(right.law, scale=right.law.scale / 4))
+
+    with monkeypatch.context() as patch:
+        found = failures(patch, audit, module, "plan_objective", quiet)
+        assert any(each.claim.startswith("ε") for each in found)
 
 
 def test_releasing_too_often_is_noticed(monkeypatch):

@@ -9,6 +9,7 @@ import sys
 import networkx as nx
 import numpy as np
 import pyarrow.parquet as pq
+import pytest
 
 import privfield as pf
 from command_line import NAMES, installed
@@ -80,6 +81,27 @@ def test_sample_writes_rows_that_honour_structural_zeros(study, tmp_path):
     assert worried == {"40-65", "65-100"}
 
 
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_synthetic_rows_read_back_with_the_same_schema(study, tmp_path, suffix):
+    """Bins are written by their labels; every cell must come back as the level it was."""
+    rows = tmp_path / f"rows.{suffix}"
+    ok(installed("sample", study / "model.pf", "-n", "4000", "-o", rows, "--seed", "1"))
+    schema, model = pf.Schema.read(study / "schema.toml"), pf.load(study / "model.pf")
+    found = pf.check(rows, schema)
+    assert found.rows == 4000 and all(v.missing == v.unknown == 0 for v in found.variables)
+    exact = pf.measure(rows, schema, [("age", "worry")], pf.NON_PRIVATE).tables[0]
+    states = model.sample(4000, np.random.default_rng(1))
+    assert (exact == np.histogram2d(states[:, 0], states[:, 4], (3, 2))[0]).all()
+    ok(
+        installed(
+            *("fit", rows, "-s", study / "schema.toml", "-e", "5", "--cliques", "all-pairs"),
+            *("--yes", "-o", tmp_path / "again.pf"),
+        )
+    )
+    again = pf.load(tmp_path / "again.pf")
+    assert np.abs(again.marginal(["age"]) - model.marginal(["age"])).max() < 0.1
+
+
 def test_export_for_other_programs(study, tmp_path):
     model = pf.load(study / "model.pf")
     for kind, name in (("graphml", "g.graphml"), ("json", "g.json"), ("uai", "g.uai")):
@@ -127,6 +149,11 @@ def test_structure_writes_what_is_stable_and_nothing_else(tmp_path):
     done = installed("structure", "few.csv", *budget, "-o", "none.graphml", cwd=tmp_path)
     assert done.returncode == 4 and not (tmp_path / "none.graphml").exists()
     assert "stable enough" in done.stderr and "more rows" in done.stderr
+    budget = budget[:-2]
+    done = installed("structure", "few.csv", *budget, "-o", "few.csv", "--force", cwd=tmp_path)
+    assert "0 edges" in ok(done)  # stable, since no block could see anything
+    assert "all right, with a chance of below 1% (2 rows)" in done.stderr
+    assert "No edge does not mean that nothing is related" in done.stderr
 
 
 def test_audit_and_ledger_for_programs(study):

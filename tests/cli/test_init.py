@@ -108,7 +108,7 @@ def test_levels_are_read_only_if_they_are_called_public(call, tmp_path):
     )
     assert code == 0 and '"fill_in": [\n    "id"\n  ]' in out  # too many different values
     text = (tmp_path / "s.toml").read_text()
-    assert "levels-are-public" in text and 'levels = ["0", "1", "2", ' in text
+    assert "levels_are_public = true" in text and 'levels = ["0", "1", "2", ' in text
     start = text.index("\n[variables.id]")
     (tmp_path / "s.toml").write_text(text[:start] + "\n")
     code, _, err = call(

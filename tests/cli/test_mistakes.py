@@ -1,8 +1,11 @@
 """What a new user can do wrong: exit code 2, what is legal, never a private value."""
 
+import json
+import math
 import os
 import shutil
 
+import numpy as np
 import pytest
 
 import privfield as pf
@@ -89,6 +92,9 @@ def test_mistakes_before_a_fit_spend_nothing_and_write_nothing(call, desk, line,
         ("ledger none.ledger", "there is no ledger 'none.ledger'"),
         ("ledger model.pf", "not a ledger"),
         ("peer none.csv out.csv --epsilon 1 -o p.pf", "there is no file 'none.csv'"),
+        ("peer edges.csv none.csv --epsilon 1 -o p.pf", "OUTCOMES: there is no file 'none.csv'"),
+        ("peer edges.csv few.csv --epsilon 1 -o p.pf", "or add --missing negative to read"),
+        ("peer edges.csv many.csv --epsilon 1 -o p.pf", "or add --missing negative to ignore"),
         ("demo -o patients.csv", "is a file"),
         ("fitt patients.csv", "No such command 'fitt'"),
         ("fit patients.csv --epsilom 1", "No such option"),
@@ -96,9 +102,35 @@ def test_mistakes_before_a_fit_spend_nothing_and_write_nothing(call, desk, line,
 )
 def test_other_mistakes(call, desk, line, told):
     (desk / "half.pf").write_bytes((desk / "model.pf").read_bytes()[:3000])
+    (desk / "edges.csv").write_text("a,b\nb,c\n")
+    (desk / "few.csv").write_text("a,1\nb,0\n")
+    (desk / "many.csv").write_text("a,1\nb,0\nc,1\nd,SECRET\n")
     code, out, err = call(*line.split())
-    assert code == 2 and told in err
-    assert not out and err.startswith(("privfield: ", "This will spend"))
+    assert code == 2 and told in err and "SECRET" not in err
+    assert not out and err.startswith(("privfield: ", "This will spend", "Protected: "))
+
+
+def test_models_too_large_for_exact_answers_are_simulated(call, desk):
+    """40 variables that are all related: treewidth 39. The answer is within 5 of its deviations.
+
+    Nothing but the pair is tied, so the truth is known; 10,000 rows fulfil the condition.
+    """
+    weights = np.full((40, 40), 1e-9) * (1 - np.eye(40))
+    weights[0, 1] = weights[1, 0] = 0.5
+    pf.IsingModel(weights, np.zeros(40)).save("wide.pf")
+    code, out, err = call("query", "wide.pf", "P(x0=+1 | x1=+1)", "--json")
+    found = json.loads(out)
+    assert code == 0 and found["low"] is None and found["high"] is None
+    assert abs(found["estimate"] - 1 / (1 + math.exp(-1))) < 5 * math.sqrt(0.2 / 5000)
+    code, out, err = call("query", "wide.pf", "P(x0=+1)")
+    assert code == 0 and "simulated rows" in err
+    rare = " , ".join(f"x{i}=+1" for i in range(1, 12))
+    code, out, err = call("query", "wide.pf", f"P(x0=+1 | {rare})")
+    assert code == 2 and "too rare to be simulated" in err
+
+
+def test_version(call):
+    assert call("--version") == (0, f"privfield {pf.__version__}\n", "")
 
 
 def test_existing_output_needs_force_before_anything_is_spent(call, desk):
@@ -123,10 +155,45 @@ def test_a_job_that_is_known_costs_nothing(call, desk):
     assert call(*line, "-o", "a.pf")[0] == 0
     code, out, err = call(*line, "-o", "b.pf")
     assert code == 0 and "nothing more will be charged" in err and "charged before" in out
+    assert "This will spend  nothing," in err
+    code, out, err = call(*[each for each in line if each != "--yes"], "-o", "yes.pf")
+    assert code == 0  # nobody needs to be asked about nothing
     a, b = pf.load("a.pf").measurements, pf.load("b.pf").measurements
     assert all((x == y).all() for x, y in zip(a.tables, b.tables, strict=True))
-    code, _, err = call(*line[:-2], "-o", "c.pf")
+    without = [each for each in line[:-2] if each != "--yes"]  # refused before anybody is asked
+    code, _, err = call(*without, "-o", "c.pf")
     assert code == 3 and "Remaining: nothing" in err and not (desk / "c.pf").exists()
+
+
+def test_a_promise_that_is_none_is_called_so(call, desk):
+    line = ("fit", "patients.csv", "-s", "schema.toml", "--cliques", "all-pairs", "-o", "m.pf")
+    for budget in (("-e", "50"), ("--rho", "20")):
+        assert "(next to no promise)" in call(*line, *budget)[2]
+    for budget in (("-e", "1"), ("--rho", "0.1")):
+        assert "no promise" not in call(*line, *budget)[2]
+
+
+def test_one_is_not_many(call, desk):
+    (desk / "one.csv").write_text("a\nno\n")
+    assert "1 column," in call("init", "one.csv", "--levels", "no,yes", "-o", "one.toml")[1]
+    code, out, err = call("fit", "one.csv", "-s", "one.toml", "-e", "1", "-y", "-o", "one.pf")
+    assert "1 variable, 0 related pairs" in out and "a noisy table of 1 variable" in err
+    out = call("sample", "one.pf", "-n", "1", "-o", "r.csv")[1]
+    assert "1 synthetic row of 1 variable." in out
+    code, out, err = call("query", "one.pf", "a=yes", "--json")
+    assert code == 0 and '"low": 0' in out  # one person, and noise
+
+
+def test_peer_and_structure_without_privacy_say_so_first(call, desk):
+    (desk / "edges.csv").write_text("a,b\nb,c\n")
+    (desk / "outcomes.csv").write_text("a,1\nb,0\nc,1\n")
+    line = ("peer", "edges.csv", "outcomes.csv", "-e", "1", "--insecure-seed", "1", "-o", "p.pf")
+    code, out, err = call(*line)
+    assert code == 0 and out.startswith("NOT PRIVATE") and err.startswith("NOT PRIVATE")
+    assert "Protected: each outcome" not in err
+    line = ("structure", "patients.csv", "-s", "schema.toml", "-e", "1", "-d", "1e-6")
+    err = call(*line, "--method", "chow-liu", "--insecure-seed", "1", "-o", "g.csv")[2]
+    assert err.startswith("NOT PRIVATE")
 
 
 def test_what_is_not_private_says_so_everywhere(call, desk):

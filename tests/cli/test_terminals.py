@@ -65,6 +65,24 @@ def test_fit_asks_before_it_spends(study, tmp_path):
     assert "Wrote" in out and len(pf.Ledger(tmp_path / "l").charges()) == 1
 
 
+def test_structure_and_peer_ask_where_somebody_can_answer(study, tmp_path):
+    (tmp_path / "edges.csv").write_text("a,b\nb,c\nc,a\n")
+    (tmp_path / "outcomes.csv").write_text("a,1\nb,0\nc,1\n")
+    peer = ("peer", tmp_path / "edges.csv", tmp_path / "outcomes.csv", "-e", "1")
+    structure = ("structure", study / "patients.csv", "-s", study / "schema.toml", "-e", "1")
+    structure = (*structure, "-d", "1e-6", "--method", "chow-liu")
+    for line, target in ((peer, tmp_path / "p.pf"), (structure, tmp_path / "g.csv")):
+        line = (*line, "--ledger", tmp_path / "l", "-o", target)
+        code, out, shown = in_a_terminal(*line, answer=b"n\n")
+        assert code == 130 and "Nothing was spent" in shown and not out
+        assert not target.exists() and not (tmp_path / "l").exists()
+        code, out, shown = in_a_terminal(*line, answer=b"\x04")  # Ctrl-D
+        assert code == 130 and "Nothing was spent" in shown and not (tmp_path / "l").exists()
+    for extra, answer in (("--yes", None), ("--force", b"y\n")):
+        code, out, shown = in_a_terminal(*peer, extra, "-o", tmp_path / "p.pf", answer=answer)
+        assert code == 0 and ("Spend it?" in shown) == (answer is not None)
+
+
 def test_progress_is_drawn_on_terminals_only(study, tmp_path):
     line = ("sample", study / "model.pf", "-n", "1e6", "--force", "-o", tmp_path / "rows.csv")
 
@@ -123,7 +141,8 @@ def charged(path):
         return []
 
 
-def test_interrupting_a_sample_leaves_nothing_behind(study, tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_ending_a_sample_leaves_nothing_behind(study, tmp_path, number):
     process = start(
         *("sample", study / "model.pf", "-n", "1e9", "-o", tmp_path / "rows.csv"),
         stdout=subprocess.PIPE,
@@ -134,9 +153,9 @@ def test_interrupting_a_sample_leaves_nothing_behind(study, tmp_path):
     while not list(tmp_path.iterdir()):  # the file that will take its place
         assert time.monotonic() < end
         time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     _, err = process.communicate(timeout=60)
-    assert process.returncode == 130 and "no file was written" in err
+    assert process.returncode == 128 + number and "no file was written" in err
     assert not list(tmp_path.iterdir())
 
 

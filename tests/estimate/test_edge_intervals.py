@@ -377,3 +377,29 @@ def test_bad_levels(level):
     _, learner = fitted("moments", 1)
     with pytest.raises(pf.InputError, match="level"):
         uncertainty(learner.model_, learner.measurements_).edges(level)
+
+
+def test_shares_of_rare_levels_reach_as_far_as_the_noise():
+    """A level that noise pushed below zero may still be as common as 2 standard deviations."""
+    m = pf.Measurements.from_tables(
+        pf.Schema({"a": 2}), [("a",)], [[98, -3]], noise="laplace", scale=5.0, total=100
+    )
+    (found,) = uncertainty(pf.estimate(m), m).marginals()
+    # (N + y₁ − y₀)/2N is the share; two cells of variance 2·5² make its deviation √100/200
+    share = found.estimate[1]
+    spread = math.sqrt(0.05**2 + share * (1 - share) / 100)
+    assert math.isclose(found.high[1], max(share, -0.005 + 1.959964 * spread), rel_tol=1e-6)
+    assert found.low[1] == 0 and found.high[0] == 1
+    assert math.isclose(found.low[0], 1 - found.high[1], rel_tol=1e-9)
+
+
+def test_a_noisy_total_moves_shares_too():
+    schema = pf.Schema({"a": 2})
+    widths = []
+    for total in (100, None):
+        m = pf.Measurements.from_tables(
+            schema, [("a",)], [[80, 20]], noise="laplace", scale=5.0, total=total
+        )
+        (found,) = uncertainty(pf.estimate(m), m).marginals()
+        widths.append(found.high[0] - found.low[0])
+    assert widths[1] > widths[0]

@@ -23,6 +23,7 @@ class Page(HTMLParser):
 
     def __init__(self, text):
         super().__init__()
+        self.source = text
         self.tags, self.words, self.scripts, self.open = [], [], [], []
         self.feed(text)
         self.text = " ".join(" ".join(self.words).split())
@@ -254,6 +255,42 @@ def test_a_large_model_is_cut_to_size():
     found = Page(text)
     assert len(text.encode()) < 3e6 and found.data["network"] is None
     assert len(found.data["edges"]["rows"]) == 2000 and "weaker edges are not listed" in found.text
+
+
+def measured(schema, cliques, tables, **options):
+    m = pf.Measurements.from_tables(
+        schema, cliques, tables, noise="laplace", scale=2.0, total=100, **options
+    )
+    return Page(build_page(pf.estimate(m), measurements=m))
+
+
+def test_one_variable_is_no_relation():
+    found = measured(pf.Schema({"mood": 2}), [("mood",)], [[60, 40]])
+    assert "How mood is distributed" in found.text and "1 variables" not in found.text
+    assert "For each variable on its own, privacy noise" in found.text
+    assert "pairs of variables" not in found.text and "0 pairs" in found.text
+
+
+def test_no_edges_are_no_finding():
+    found = measured(pf.Schema({"a": 2, "b": 2}), [("a",), ("b",)], [[60, 40], [50, 50]])
+    assert "no evidence that they are unrelated" in found.text
+
+
+def test_axes_hold_intervals_of_edges_that_were_shrunk_to_nothing():
+    found = measured(pf.Schema({"a": 2, "b": 2}), [("a", "b")], [[[25, 25], [25, 25]]])
+    assert found.data["edges"]["rows"][0][2] == 0  # the estimate
+    low, high = found.data["edges"]["rows"][0][3:5]
+    axis = re.search(r"<span>−([0-9.]+)</span><span>0</span><span>\1</span>", found.source)
+    assert 0.5 * max(-low, high) < float(axis[1]) < 3 * max(-low, high)
+    assert "would still exclude zero" not in found.text  # of one
+
+
+def test_a_picture_without_shares():
+    """101 to 200 variables that are all related: too many tables for their distributions."""
+    rng = np.random.default_rng(0)
+    weights = np.triu(rng.normal(0, 0.02, (120, 120)), 1)
+    found = Page(build_page(pf.IsingModel(weights + weights.T)))
+    assert [node["info"] for node in found.data["network"]["nodes"]] == [""] * 120
 
 
 def test_fifty_variables_fit_in_three_megabytes():

@@ -24,14 +24,20 @@ def add_to(app: typer.Typer) -> None:
 
 def audit(json: options.Json = False) -> None:
     """Run all checks, print a line for each."""
-    from privfield.audit.run import audits, run_audit
+    from privfield.audit.run import NOT_AUDITED, audits, run_audit
     from privfield.commands.bars import bars
 
     with bars("auditing", {"auditing": len(audits())}) as progress:
         found = run_audit(progress)
     failed = [finding for finding in found if not finding.passed]
     if json:
-        say_json({"passed": not failed, "findings": [finding.to_json() for finding in found]})
+        say_json(
+            {
+                "passed": not failed,
+                "findings": [finding.to_json() for finding in found],
+                "not_audited": NOT_AUDITED,
+            }
+        )
     else:
         width = max(len(finding.mechanism) for finding in found)
         for finding in found:
@@ -42,6 +48,7 @@ def audit(json: options.Json = False) -> None:
                 f"{finding.claim}; {finding.observed}"
             )
         say(f"{len(found) - len(failed)} of {len(found)} checks passed.")
+        say("Not audited here, but in the project's tests: " + "; ".join(NOT_AUDITED) + ".")
     if failed:
         note("privfield: a privacy claim is not kept here. Do not release anything; report this.")
         raise Stopped(OUR_BUG)

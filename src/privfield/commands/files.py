@@ -23,7 +23,6 @@ _OTHER_PROGRAMS = {
     (".sas7bdat", ".xpt"): "a SAS file",
     (".rds", ".rdata", ".rda"): "an R file",
 }
-PUBLIC_LEVELS = "# levels-are-public: the levels below were read from the records."
 
 
 def check_output(path: str, force: bool) -> Path:
@@ -116,14 +115,6 @@ def _unfilled(path: str) -> list[str]:
         return [name for name, section in sections if section.get("levels") == []]
     except (OSError, ValueError, KeyError, AttributeError):  # Schema.read tells what is wrong
         return []
-
-
-def levels_are_public(schema_path: str) -> bool:
-    """Whether `init --levels-are-public` wrote this schema."""
-    try:
-        return PUBLIC_LEVELS in Path(schema_path).read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError):
-        return False
 
 
 def load_model(path: str) -> Any:

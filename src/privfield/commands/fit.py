@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from privfield.commands import options
-from privfield.commands.console import note, say, say_json, say_stamp, warn
+from privfield.commands.console import note, say, say_json, say_stamp
 from privfield.commands.learners import TABLES
 from privfield.errors import InputError
 
 if TYPE_CHECKING:
+    from privfield.commands.spending import Purse
     from privfield.plan.forecast import Plan
     from privfield.privacy.budgets import Budget
     from privfield.schema import Schema
@@ -67,7 +67,7 @@ def fit(
         str | None, typer.Option(metavar="8GB", help="What exact inference may use.")
     ] = None,
     insecure_seed: options.Seed = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before spending.")] = False,
+    yes: options.Yes = False,
     force: options.Force = False,
     json: options.Json = False,
 ) -> None:
@@ -75,19 +75,20 @@ def fit(
     from privfield.commands.bars import bars
     from privfield.commands.budget import in_words, read_budget
     from privfield.commands.cliques import read_cliques
-    from privfield.commands.files import check_output, levels_are_public, open_data, read_schema
+    from privfield.commands.files import check_output, open_data, read_schema
     from privfield.commands.learners import in_words as in_words_of
     from privfield.commands.learners import labelled, make_learner, selects
     from privfield.commands.sizes import public_rows, read_bytes_count
     from privfield.commands.spending import Purse, ask
-    from privfield.models.card import attach, attach_card
+    from privfield.commands.words import counted
+    from privfield.models.card import attach_card
 
     budget = read_budget(epsilon, delta, rho)
     target = check_output(output, force)
     rules = read_schema(schema)
     wanted = read_cliques(cliques, rules)
     table = open_data(file, rules)
-    purse = Purse(ledger, total, job, budget, _check_adjacency(adjacency))
+    purse = Purse(ledger, total, job, budget, adjacency)
     common: dict[str, Any] = {
         "budget": budget,
         "adjacency": adjacency,
@@ -103,20 +104,21 @@ def fit(
         if selects(learner, rules):
             forecast = None  # it depends on how sparse the data are
         expected = None if forecast is None else expected_error(forecast, method)
-        _announce(file, rules, budget, adjacency, purse.preview(), insecure_seed is not None)
+        _announce(file, rules, adjacency, purse, insecure_seed)
         note(f"Measured         {in_words_of(learner, rules)}")
         _promise_error(forecast, expected)
         _remind(rules)
-        ask(yes)
+        purse.check()
+        ask(yes or purse.is_known)
         with bars("reading", {} if n is None else {"counting": n}) as progress:
             learner.set_params(ledger=purse.open(), progress=progress)
             learner.fit(file)
             if learner.model_.card is None:
                 attach_card(learner)
             model = labelled(learner.model_, rules)
-            assert model.card is not None
-            card = replace(model.card, levels_are_public=levels_are_public(schema))
-            attach(model, card).save(target)
+            card = model.card
+            assert card is not None
+            model.save(target)
     cost = learner.cost_
     edges = model.graph().number_of_edges()
     if json:
@@ -137,7 +139,7 @@ def fit(
         )
         return
     say_stamp(model.stamp)
-    say(f"Wrote {target}: {len(rules)} variables, {edges} related pairs.")
+    say(f"Wrote {target}: {counted(len(rules), 'variable')}, {counted(edges, 'related pair')}.")
     if not model.stamp:
         say(f"Promise: {card.promise()}.")
     after = purse.summary()
@@ -146,12 +148,6 @@ def fit(
         left = in_words(purse.ledger.remaining)
         say(f"Ledger: {ledger}, job {purse.job}{before}; {left} left.")
     note(f"Next, at no further cost: privfield report {target} -o report.html")
-
-
-def _check_adjacency(adjacency: str) -> str:
-    if adjacency not in ("replace-one", "add-remove"):
-        raise InputError(f"--adjacency must be replace-one or add-remove; got {adjacency!r}.")
-    return adjacency
 
 
 def _forecast(
@@ -181,16 +177,13 @@ def expected_error(forecast: Plan, method: str) -> float | None:
     return found[0].expected_error if found else None
 
 
-def _announce(
-    file: str, schema: Schema, budget: Budget, adjacency: str, ledger: str, insecure: bool
-) -> None:
-    from privfield.commands.budget import in_words
+def _announce(file: str, schema: Schema, adjacency: str, purse: Purse, seed: int | None) -> None:
+    from privfield.commands.spending import warn_of_seed
 
     unit = "one row" if schema.unit is None else f"one person ({schema.unit.column})"
-    if insecure:
-        warn("NOT PRIVATE: --insecure-seed makes the noise repeatable. For study only.")
-    note(f"This will spend  {in_words(budget)}, for {unit} of {file} ({adjacency})")
-    note(f"Ledger           {ledger}")
+    warn_of_seed(seed)
+    note(f"This will spend  {purse.spending()}, for {unit} of {file} ({adjacency})")
+    note(f"Ledger           {purse.preview()}")
 
 
 def _promise_error(forecast: Plan | None, expected: float | None) -> None:

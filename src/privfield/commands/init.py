@@ -45,6 +45,7 @@ def init(
     from privfield.commands.files import check_output
     from privfield.commands.header import column_names
     from privfield.commands.schema_draft import draft, levels_in, split_levels
+    from privfield.commands.words import counted
     from privfield.files import write_whole
 
     if levels is not None and levels_are_public:
@@ -68,7 +69,7 @@ def init(
             }
         )
         return
-    say(f"Wrote {target}: {len(names)} columns, from {read or 'the header only'}.")
+    say(f"Wrote {target}: {counted(len(names), 'column')}, from {read or 'the header only'}.")
     for remark in remarks:
         note(f"Note: {remark}.")
     _next_steps(file, str(target), found, waiting)

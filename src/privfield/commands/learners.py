@@ -53,6 +53,7 @@ def make_learner(
 
 def in_words(learner: Any, schema: Schema) -> str:
     """What a learner will measure, known before any record is read."""
+    from privfield.commands.words import counted
     from privfield.learn.marginal import MarginalLearner
 
     if not isinstance(learner, MarginalLearner):
@@ -62,7 +63,11 @@ def in_words(learner: Any, schema: Schema) -> str:
         return "noisy tables of pairs that are selected privately within this budget"
     if all(len(clique) == 2 for clique in cliques):
         every = len(cliques) == len(schema) * (len(schema) - 1) // 2
+        if len(cliques) == 1:
+            return "a noisy table of one pair of variables"
         return f"noisy tables of {'all ' * every}{len(cliques):,} pairs of variables"
+    if len(cliques) == 1:
+        return f"a noisy table of {counted(len(cliques[0]), 'variable')}"
     return f"noisy tables of {len(cliques):,} sets of variables"
 
 

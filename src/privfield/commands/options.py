@@ -49,6 +49,13 @@ def count(text: str) -> int:
     return int(value)
 
 
+def neighbours(text: str) -> str:
+    """Which data sets may hardly be told apart."""
+    if text not in ("replace-one", "add-remove"):
+        raise typer.BadParameter(f"it must be replace-one or add-remove; got {text!r}.")
+    return text
+
+
 DataFile = Annotated[
     str,
     typer.Argument(
@@ -78,6 +85,7 @@ Adjacency = Annotated[
     typer.Option(
         "--adjacency",
         metavar="A",
+        parser=neighbours,
         help="replace-one (the number of rows is public) or add-remove (it is not).",
     ),
 ]
@@ -107,6 +115,7 @@ Seed = Annotated[
         "--insecure-seed", metavar="K", min=0, help="For study: repeatable, so NOT PRIVATE."
     ),
 ]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before spending.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for programs.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace an existing output.")]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -54,14 +55,15 @@ def peer(
     total: options.Total = None,
     job: options.Job = None,
     insecure_seed: options.Seed = None,
+    yes: options.Yes = False,
     force: options.Force = False,
     json: options.Json = False,
 ) -> None:
     """Say what is protected, spend, estimate, write."""
     from privfield.commands.bars import bars
-    from privfield.commands.budget import in_words, read_budget
+    from privfield.commands.budget import read_budget
     from privfield.commands.files import check_data_path, check_output
-    from privfield.commands.spending import Purse
+    from privfield.commands.spending import Purse, ask, warn_of_seed
     from privfield.errors import InputError
     from privfield.learn.peer import PeerEffect
     from privfield.measure.released import cost_to_json
@@ -74,8 +76,10 @@ def peer(
         check_data_path(path)
     network = read_network(edges, scaling)
     purse = Purse(ledger, total, job, budget, "flip-outcome")
-    note("Protected: each outcome. Not protected: the network, and who is in it.")
-    note(f"Spending  {in_words(budget)}, for one outcome out of {network.nodes:,} (flip-outcome)")
+    warn_of_seed(insecure_seed)
+    if insecure_seed is None:
+        note("Protected: each outcome. Not protected: the network, and who is in it.")
+    note(f"Spending  {purse.spending()}, for one outcome out of {network.nodes:,} (flip-outcome)")
     note(f"Ledger    {purse.preview()}")
     learner = PeerEffect(
         budget,
@@ -87,14 +91,17 @@ def peer(
         job=purse.job,
         insecure_seed=insecure_seed,
     )
-    with purse.watch(learner), bars("reading") as progress:
-        learner.set_params(ledger=purse.open(), progress=progress)
-        learner.fit(network, outcomes)
-        if learner.model_ is None:
-            raise InputError("--method: this method found no β; nothing was written.")
-        if learner.model_.card is None:
-            attach_card(learner)
-        learner.model_.save(target)
+    with purse.watch(learner):
+        purse.check()
+        ask(yes or purse.is_known, always=False)
+        with bars("reading") as progress:
+            learner.set_params(ledger=purse.open(), progress=progress)
+            _in_options(lambda: learner.fit(network, outcomes))
+            if learner.model_ is None:
+                raise InputError("--method: this method found no β; nothing was written.")
+            if learner.model_.card is None:
+                attach_card(learner)
+            learner.model_.save(target)
     low, high = learner.interval_ or (None, None)
     if json:
         parameters = {} if learner.estimate_ is None else learner.estimate_.parameters
@@ -117,3 +124,16 @@ def peer(
         return
     say(learner.summary().replace("field=True", "--field"))
     note(f"Wrote {target}. Next, at no further cost: privfield report {target} -o report.html")
+
+
+def _in_options(run: Callable[[], object]) -> None:
+    """Errors that speak of arguments in Python, as errors that speak of options."""
+    from privfield.errors import InputError
+
+    try:
+        run()
+    except InputError as error:
+        text = str(error).replace('pass missing="negative"', "add --missing negative")
+        if text.startswith("path: "):
+            text = text.replace("path: ", "OUTCOMES: ", 1)
+        raise InputError(text) from None

@@ -47,6 +47,7 @@ def sample(
     from privfield.commands.bars import bars
     from privfield.commands.files import check_output, load_field
     from privfield.commands.rows import check_suffix, choose_method, write_rows
+    from privfield.commands.words import counted
 
     target = check_output(output, force)
     check_suffix(target)
@@ -59,6 +60,7 @@ def sample(
         say_json({"output": str(target), "rows": n, "method": chosen, "stamp": found.stamp})
         return
     say_stamp(found.stamp)
-    say(f"Wrote {target}: {n:,} synthetic rows of {len(found.schema)} variables.")
+    rows, variables = counted(n, "synthetic row"), counted(len(found.schema), "variable")
+    say(f"Wrote {target}: {rows} of {variables}.")
     if chosen == "gibbs":
         note("Drawn by Markov chains (gibbs): rows are only nearly independent.")

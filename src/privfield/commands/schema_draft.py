@@ -7,7 +7,6 @@ import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from privfield.commands.files import PUBLIC_LEVELS
 from privfield.errors import InputError
 
 MOST_LEVELS = 50  # that --levels-are-public takes from the records; beyond, bins are better
@@ -17,12 +16,6 @@ _PLACE = """
 levels = []  # FILL IN what this column may hold, or write number = … or bins = … instead
 # missing = "…"  # the level that empty values are read as; the first one if nothing is said
 # unknown = "…"  # the level that unlisted values are read as; the first one if nothing is said
-"""
-_PUBLIC_NOTE = f"""\
-{PUBLIC_LEVELS}
-# Whoever sees a level knows that somebody has it. The model card says so. If that is not public
-# knowledge, write the levels from the study's protocol instead and delete these lines.
-
 """
 
 
@@ -44,13 +37,13 @@ def draft(levels: Mapping[str, Sequence[str]], public: bool = False) -> str:
     parts: dict[str, Any] = {
         name: list(given) or ["to be filled in"] for name, given in levels.items()
     }
-    text = schema_to_toml(Schema(parts))
+    text = schema_to_toml(Schema(parts, levels_are_public=public))
     for name, given in levels.items():
         if not given:
             start = text.index(f"\n[variables.{_key(name)}]\n")
             end = text.find("\n[", start + 1)
             text = text[:start] + _PLACE.format(name=_key(name)) + (text[end:] if end > 0 else "")
-    return _PUBLIC_NOTE * public + text
+    return text
 
 
 def levels_in(path: str, names: Sequence[str]) -> dict[str, list[str]]:

@@ -12,13 +12,16 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from privfield.commands.budget import in_words, read_total
-from privfield.commands.console import is_terminal, note
+from privfield.commands.console import is_terminal, note, warn
 from privfield.commands.exit_codes import INTERRUPTED, Stopped
-from privfield.errors import InputError
+from privfield.errors import BudgetRefused, InputError
 
 if TYPE_CHECKING:
     from privfield.privacy.budgets import Budget
     from privfield.privacy.ledger import Ledger
+
+
+_WEAK = 7  # the ε from which somebody who knows all else may guess right in 999 of 1000 cases
 
 
 class Purse:
@@ -62,14 +65,40 @@ class Purse:
             self._made = True
         return self.ledger
 
+    @property
+    def is_known(self) -> bool:
+        """Whether the job was charged before: nothing more will be."""
+        return self.job is not None and self.job in self._known
+
+    def spending(self) -> str:
+        """What this command will spend, in words."""
+        if self.is_known:
+            return "nothing"
+        weak = _epsilon(self.budget) > _WEAK
+        return in_words(self.budget) + " (next to no promise)" * weak
+
+    def check(self) -> None:
+        """Refuse at once what the ledger certainly cannot pay, before anybody is asked.
+
+        Only an empty one is refused here: whether a smaller rest is enough, the charge itself says.
+        """
+        if self.ledger is not None and not self.is_known and self.ledger.remaining is None:
+            raise BudgetRefused(
+                f"budget refused. Total: {in_words(self.ledger.total)}. Requested: "
+                f"{in_words(self.budget)}. Remaining: nothing."
+            )
+
     def preview(self) -> str:
         """What the ledger says before this charge."""
         if self.path is None:
             return "none: nothing remembers what was spent. --ledger study.ledger would."
         if self.ledger is None:
             return f"{self.path}, which will be new, with a total of {in_words(self._total)}"
-        if self.job in self._known:
-            return f"{self.path} knows the job {self.job!r}: nothing more will be charged"
+        if self.is_known:
+            return (
+                f"{self.path} knows the job {self.job!r}: nothing more will be charged, and what "
+                "was measured then is used, whatever the file holds now"
+            )
         left = in_words(self.ledger.remaining)
         return f"{self.path}: {left} left of {in_words(self.ledger.total)}"
 
@@ -127,15 +156,26 @@ class Purse:
         return "Nothing was released, so nothing was spent."
 
 
+def _epsilon(budget: Budget) -> float:
+    found = getattr(budget, "epsilon", None)
+    return float(budget.epsilon_at(1e-6) if found is None else found)
+
+
+def warn_of_seed(seed: int | None) -> None:
+    """Say, before anything else, that nobody is protected."""
+    if seed is not None:
+        warn("NOT PRIVATE: --insecure-seed makes the noise repeatable. For study only.")
+
+
 def _check_folder(path: str) -> None:
     parent = Path(path).absolute().parent
     if not parent.is_dir():
         raise InputError(f"--ledger: the folder {str(parent)!r} does not exist.")
 
 
-def ask(yes: bool) -> None:
-    """Go on only if somebody says so."""
-    if yes:
+def ask(yes: bool, always: bool = True) -> None:
+    """Go on only if somebody says so; where nobody can be asked, only unless `always`."""
+    if yes or not (always or is_terminal()):
         return
     if not is_terminal():
         raise InputError(

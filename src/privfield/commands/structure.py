@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json as json_format
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,6 +12,10 @@ from privfield.commands import options
 from privfield.commands.console import note, say, say_json, say_stamp
 from privfield.commands.exit_codes import NOTHING_STABLE, Stopped
 from privfield.errors import InputError
+
+if TYPE_CHECKING:
+    from privfield.privacy.budgets import Budget
+    from privfield.schema import Schema
 
 HELP = """Learn which variables of FILE are related; released only if it is stable.
 
@@ -54,6 +58,7 @@ def structure(
     total: options.Total = None,
     job: options.Job = None,
     insecure_seed: options.Seed = None,
+    yes: options.Yes = False,
     force: options.Force = False,
     json: options.Json = False,
 ) -> None:
@@ -61,7 +66,9 @@ def structure(
     from privfield.commands.bars import bars
     from privfield.commands.budget import in_words, read_budget
     from privfield.commands.files import check_output, open_data, read_schema
-    from privfield.commands.spending import Purse
+    from privfield.commands.sizes import public_rows
+    from privfield.commands.spending import Purse, ask, warn_of_seed
+    from privfield.commands.words import counted
     from privfield.learn.structure import StructureLearner
     from privfield.measure.released import cost_to_json
 
@@ -75,7 +82,7 @@ def structure(
     if target.suffix.lower() not in SUFFIXES:
         raise InputError(f"--output must end in {', '.join(SUFFIXES)}; got {target.name!r}.")
     rules = read_schema(schema)
-    open_data(file, rules)
+    table = open_data(file, rules)
     purse = Purse(ledger, total, job, budget, adjacency)
     extra: dict[str, Any] = {} if release is None else {"release": release}
     learner = StructureLearner(
@@ -89,14 +96,24 @@ def structure(
         insecure_seed=insecure_seed,
         **extra,
     )
-    note(f"Spending  {in_words(budget)} on the graph of {file} ({adjacency})")
+    warn_of_seed(insecure_seed)
+    note(f"Spending  {purse.spending()} on the graph of {file} ({adjacency})")
     note(f"Ledger    {purse.preview()}")
-    with purse.watch(learner), bars("reading") as progress:
-        learner.set_params(ledger=purse.open(), progress=progress)
-        learner.fit(file)
-        graph: Any = learner.graph_
-        if graph is not None:
-            write_graph(graph, target)
+    with purse.watch(learner):
+        if method == "regression":
+            with bars("counting rows"):
+                rows = public_rows(table, adjacency)
+            settings = {"min_weight": min_weight, "width": width, "adjacency": adjacency}
+            expected = _forecast(rules, rows, budget, release or "edge-majority", settings)
+            note(f"Expected  {expected}")
+        purse.check()
+        ask(yes or purse.is_known, always=False)
+        with bars("reading") as progress:
+            learner.set_params(ledger=purse.open(), progress=progress)
+            learner.fit(file)
+            graph: Any = learner.graph_
+            if graph is not None:
+                write_graph(graph, target)
     stamp, advice = learner.release_.stamp, _in_options(learner.advice_)
     found = {
         "graph": None if graph is None else str(target),
@@ -113,12 +130,49 @@ def structure(
     else:
         say_stamp(stamp)
         say(
-            f"Wrote {target}: {graph.number_of_nodes()} variables, {graph.number_of_edges()} edges."
+            f"Wrote {target}: {counted(graph.number_of_nodes(), 'variable')}, "
+            f"{counted(graph.number_of_edges(), 'edge')}."
         )
         if not stamp:
             say(f"Spent: {in_words(learner.cost_)}.")
+        if not graph.number_of_edges():
+            note(
+                "No edge does not mean that nothing is related: where rows are too few, or "
+                f"relations weaker\nthan --min-weight {min_weight:g}, the answer is the same. "
+                "`privfield plan --model structure` says how many rows are enough."
+            )
     if graph is None:
         raise Stopped(NOTHING_STABLE)
+
+
+def _forecast(
+    schema: Schema, rows: int | None, budget: Budget, rule: str, settings: dict[str, Any]
+) -> str:
+    """What `privfield plan` says about this way of release, where the number of rows is public."""
+    from privfield.plan.plan import plan
+
+    unknown = "no forecast here; `privfield plan --model structure` has one for a guess of --n"
+    if not rows:
+        return unknown if rows is None else "nothing: there are no rows"
+    try:
+        found = plan(schema, rows, budget, model="structure", **settings)
+    except InputError:  # whether it can be learned is for the learner to say
+        return unknown
+    own = [each.success for each in found.methods if each.name == rule]
+    if not own or own[0] is None:
+        return unknown
+    text = f"the whole graph, all right, with a chance of {_chance(own[0])} ({rows:,} rows)"
+    best = found.recommended
+    if best.success is not None and best.success > own[0] + 0.1:
+        text += f"; {_chance(best.success)} with {best.name}: see `privfield plan`"
+    return text
+
+
+def _chance(share: float) -> str:
+    """A probability in words."""
+    if share < 0.01 or share > 0.99:
+        return "below 1%" if share < 0.5 else "above 99%"
+    return f"about {share:.0%}"
 
 
 def _in_options(advice: str | None) -> str | None:

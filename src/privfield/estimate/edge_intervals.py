@@ -6,10 +6,12 @@ estimate that is hardly shrunk by (N·F + Λ)⁻¹ e, so it has the covariance
 
     G = (N·F + Λ)⁻¹ (N·F + V) (N·F + Λ)⁻¹,
 
-with Λ the small ridge of the pilot in `privfield.estimate.bootstrap`. Shrinkage biases the reported
-estimate towards no edge, so intervals are built around one Newton step from it to that pilot (its
-own small bias taken off) and stretched to include the estimate. This is the delta method; it costs
-no privacy, draws no noise and takes seconds where refitting simulated studies would take hours.
+with Λ the small ridge of the pilot in `privfield.estimate.bootstrap`. Where structural zeros leave
+directions of β undetermined, all of this happens at right angles to them. Shrinkage biases the
+reported estimate towards no edge, so intervals are built around one Newton step from it to that
+pilot (its own small bias taken off) and stretched to include the estimate. This is the delta
+method; it costs no privacy, draws no noise and takes seconds where refitting simulated studies
+would take hours.
 """
 
 from __future__ import annotations
@@ -38,6 +40,7 @@ from privfield.estimate.edge_strengths import (
     structural,
 )
 from privfield.estimate.model_statistics import Statistics, statistics_of
+from privfield.estimate.structural_zeros import across, is_determined, undetermined
 from privfield.inference.checks import check_rng
 from privfield.inference.factors import Table
 from privfield.models.base import Model
@@ -48,6 +51,7 @@ if TYPE_CHECKING:
 
 MOST_PARAMETERS = 2000  # of the delta method: beyond, simulating their covariance takes minutes
 _MOST_CLIQUES = 5000
+_IMPOSSIBLE = 1e-12  # shares up to this are those of levels that cannot occur
 _PILOT = 16.0  # prior variance of the pilot, as in `bootstrap`
 
 
@@ -86,6 +90,7 @@ class Uncertainty:
     pilot: Table
     centre: Table  # the pilot less its bias
     covariance: Table
+    free: Table  # directions of the coordinates that change no probability: structural zeros
 
     def edges(self, level: float = 0.95) -> tuple[EdgeInterval, ...]:
         """One for each pair of variables that the model relates."""
@@ -93,16 +98,19 @@ class Uncertainty:
         found, fixed = [], structural(self.model.schema)
         for scope, place in sorted(self.numbers.places(), key=lambda each: each[0]):
             if len(scope) == 2 and place.stop > place.start:
-                block = None if scope in fixed else self.covariance[place, place]
+                known = scope not in fixed and is_determined(self.free, place)
+                block = self.covariance[place, place] if known else None
                 parts = self.estimate[place], self.centre[place], block
                 found.append(edge_interval(self.model.schema, scope, parts, level))
         return tuple(found)
 
     def marginals(self, level: float = 0.95) -> tuple[MarginalInterval, ...]:
-        """The distribution of each variable."""
+        """The distribution of each variable.
+
+        Its noisy table is linear in what was released, and unbiased: its error needs no model, and
+        holds for rare levels too.
+        """
         check_level(level)
-        F = self.statistics.covariance
-        moved = self.centre - self.estimate
         found = []
         places = {scope[0]: place for scope, place in self.numbers.places() if len(scope) == 1}
         for position, variable in enumerate(self.model.schema.variables):
@@ -110,16 +118,23 @@ class Uncertainty:
             if place is None:
                 found.append(_known_marginal(self.model, variable.name))
                 continue
-            basis = contrasts(len(variable.levels))
-            share = 1 / len(variable.levels) + basis @ self.statistics.mean[place]
-            share = np.clip(share, 1e-12, 1 - 1e-12)
-            slope = basis @ F[place] / (share * (1 - share))[:, None]  # on the logit scale
-            spread = np.sqrt(np.maximum(((slope @ self.covariance) * slope).sum(axis=1), 0))
-            logit = np.log(share) - np.log1p(-share)
-            low, high = around(logit, logit + slope @ moved, normal_quantile(level) * spread)
-            ends = [tuple((1 / (1 + np.exp(-end))).tolist()) for end in (low, high)]
-            found.append(MarginalInterval(variable.name, tuple(share.tolist()), *ends))
+            share, centre, spread = self._shares(place, len(variable.levels))
+            low, high = around(share, centre, normal_quantile(level) * spread)
+            possible = share > _IMPOSSIBLE  # what cannot occur has no error
+            ends = [np.where(possible, np.clip(end, 0, 1), share) for end in (low, high)]
+            parts = (tuple(part.tolist()) for part in (share, *ends))
+            found.append(MarginalInterval(variable.name, *parts))
         return tuple(found)
+
+    def _shares(self, place: slice, levels: int) -> tuple[Table, Table, Table]:
+        """Of a variable's levels: the model's, those released, and the error of these."""
+        numbers, basis = self.numbers, contrasts(levels)
+        share = np.clip(1 / levels + basis @ self.statistics.mean[place], 0, 1)
+        beyond = basis @ numbers.sums[place] / numbers.total  # of an equal share
+        people = numbers.alike * share * (1 - share) / numbers.total
+        noise = (basis**2) @ numbers.variances[place] / numbers.total**2
+        size = (beyond * numbers.total_deviation / numbers.total) ** 2
+        return share, 1 / levels + beyond, np.sqrt(people + noise + size)
 
     def fit(self) -> tuple[ScopeFit, ...]:
         """How well the model agrees with what was released; it costs nothing to look."""
@@ -178,14 +193,15 @@ def uncertainty(
     statistics = statistics_of(model, numbers, np.random.default_rng(0) if rng is None else rng)
     if statistics is None:
         return None
+    free = undetermined(model, numbers.scopes)
     total, noise = numbers.total, numbers.variances
-    sampling = total * statistics.covariance
     sizes = [np.full(place.stop - place.start, numbers.cells(s)) for s, place in numbers.places()]
     cells = np.concatenate(sizes)
     ridge = (1 + noise * cells / total) / _prior(numbers, estimate)
-    slope = np.linalg.inv(sampling + np.diag(ridge)) * statistics.correction
+    slope = _slope(total * statistics.covariance, ridge, free) * statistics.correction
+    start = estimate - free @ (free.T @ estimate)
     gap = numbers.sums - total * statistics.mean
-    pilot = estimate + slope @ (gap - ridge * estimate)
+    pilot = start + slope @ (gap - ridge * start)
     # slope (alike·sampling + noise) slope, with sampling = slope⁻¹ − ridge
     covariance = numbers.alike * statistics.correction * slope
     covariance += slope * (noise - numbers.alike * ridge) @ slope
@@ -193,8 +209,24 @@ def uncertainty(
     covariance += numbers.total_deviation**2 * np.outer(drift, drift)
     centre = pilot + slope @ (ridge * pilot)
     return Uncertainty(
-        model, numbers, statistics, estimate, pilot, centre, np.asarray(covariance, np.float64)
+        model,
+        numbers,
+        statistics,
+        estimate,
+        pilot,
+        centre,
+        np.asarray(covariance, np.float64),
+        free,
     )
+
+
+def _slope(sampling: Table, ridge: Table, free: Table) -> Table:
+    """(sampling + ridge)⁻¹ at right angles to what is undetermined, and 0 along it."""
+    bent = sampling + np.diag(ridge)
+    if not free.shape[1]:
+        return np.asarray(np.linalg.inv(bent), np.float64)
+    basis = across(free)
+    return np.asarray(basis @ np.linalg.inv(basis.T @ bent @ basis) @ basis.T)
 
 
 def _prior(numbers: Numbers, estimate: Table) -> Table:
@@ -262,13 +294,23 @@ def bootstrap_edges(boot: Bootstrap, model: Model, level: float = 0.95) -> tuple
     estimate, pilot = coordinates(model, scopes), coordinates(boot.pilot, scopes)
     errors = np.stack([coordinates(each, scopes) for each in boot.models]) - pilot
     centre = pilot - errors.mean(axis=0)
-    found, fixed = [], structural(model.schema)
+    found, fixed = [], _undetermined_pairs(model)
     for scope, place in places(shape, scopes):
         if place.stop > place.start:
             block = np.atleast_2d(np.cov(errors[:, place], rowvar=False))
             parts = estimate[place], centre[place], None if scope in fixed else block
             found.append(edge_interval(model.schema, scope, parts, level))
     return tuple(found)
+
+
+def _undetermined_pairs(model: Model) -> set[Scope]:
+    """Pairs whose coordinates structural zeros leave open."""
+    from privfield.measure.contrasts import closure
+
+    scopes = [scope for scope in closure(model._structure()[1]) if scope]
+    free = undetermined(model, scopes)
+    spots = places(model.schema.shape, scopes)
+    return structural(model.schema) | {s for s, place in spots if not is_determined(free, place)}
 
 
 def bootstrap_marginals(

@@ -201,17 +201,25 @@ def card_of(learner: Any, *, levels_are_public: bool = False, notes: Sequence[st
         adjacency=results.get("adjacency_"),
         cost=results["cost_"],
         budget=results.get("budget"),
-        method=f"{type(learner).__name__}: {results.get('method_') or results.get('method')}",
+        method=_method(learner),
         noise=_noise(found),
         rows=getattr(found, "total", None),
         ledger=charge[0],
         job=charge[1],
         charged=charge[2],
-        levels_are_public=levels_are_public,
+        levels_are_public=levels_are_public or _public_levels(results.get("schema"), found),
         notes=tuple(notes),
         intervals={} if estimate is None else _finite(estimate.parameters),
         level=float(results.get("level", 0.95)),
     )
+
+
+def _method(learner: Any) -> str:
+    """The learner, and which of its ways it took."""
+    results = vars(learner)
+    names = ("method_", "method", "queries_", "queries")
+    way = next((results[name] for name in names if isinstance(results.get(name), str)), None)
+    return type(learner).__name__ + (f": {way}" if way else "")
 
 
 def _finite(
@@ -237,6 +245,12 @@ def _unit(schema: Any, found: Any) -> str:
         return "row"
     limit = "all rows" if unit.rows is None else f"up to {unit.rows} row{'s' * (unit.rows != 1)}"
     return f"person ({unit.column}, {limit})"
+
+
+def _public_levels(*sources: Any) -> bool:
+    """Whether a schema says so: the learner's own, or that of what was released."""
+    schemas = [getattr(source, "schema", source) for source in sources]
+    return any(getattr(schema, "levels_are_public", False) for schema in schemas)
 
 
 def _noise(found: Any) -> str | None:

@@ -15,6 +15,7 @@ from privfield.models.card import Card
 from privfield.models.chain import ChainModel
 from privfield.models.network import NetworkIsing
 from privfield.models.polynomial import PolynomialMRF
+from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import Budget
 from privfield.report import network as drawing
 from privfield.report import words
@@ -54,6 +55,8 @@ def default_title(model: Any) -> str:
         return f"A Markov chain of {len(model.states)} states"
     if isinstance(model, NetworkIsing):
         return f"Peer effect on a network of {len(model.names):,} nodes"
+    if len(model.schema) == 1:
+        return f"How {model.schema.names[0]} is distributed"
     return f"How {len(model.schema):,} variables go together"
 
 
@@ -90,11 +93,12 @@ def graph_page(
     if rows is None and found.total_is_public:
         rows = found.total
     page["lead"] = (
-        f"A graphical model of {len(model.schema):,} variables{words.rows_words(card, rows)}"
+        f"A graphical model of {words.counted(len(model.schema), 'variable')}"
+        + words.rows_words(card, rows)
         + (f", made on {card.created}." if card is not None else ".")
     )
     page["tiles"] = [privacy_tile(card, model.stamp), *_tiles(found, count, pairs, rows)]
-    page["precision"] = _precision(found)
+    page["precision"] = [*_precision(found), *_no_edges(found, pairs)]
     picture = drawing.draw_network(
         model.schema.names, found.edges, verdicts, found.marginals, level
     )
@@ -126,7 +130,7 @@ def _tiles(
         edges = len(found.edges) - count["absent"]
         tiles.append({"name": "Edges", "value": f"{edges:,}", "note": "no intervals are known"})
     else:
-        note = f"{count['uncertain']:,} uncertain, of {pairs:,} pairs"
+        note = f"{count['uncertain']:,} uncertain, of {words.counted(pairs, 'pair')}"
         if count["chance"]:
             note = f"{count['chance']:,} may be chance; {note}"
         clear = count["clear"] + count["chance"]
@@ -146,11 +150,23 @@ def _precision(found: Findings) -> list[str]:
         return []
     if found.ratio < 0.005:
         return ["Privacy noise is negligible here against the scatter of sampling people."]
+    pairs = any(len(part.names) == 2 for part in found.fit)
+    about = "the relation between two variables" if pairs else "each variable on its own"
     return [
-        f"For the relation between two variables, privacy noise was {found.ratio:.2g} times as "
+        f"For {about}, privacy noise was {found.ratio:.2g} times as "
         "large as the scatter that comes from having sampled these people and not others. "
         f"Estimates are about as precise as those from {_rounded(found.like)} records without "
         "privacy noise."
+    ]
+
+
+def _no_edges(found: Findings, pairs: int) -> list[str]:
+    """An empty model must not pass for the finding that nothing is related."""
+    if found.edges or not pairs or found.method == "none":
+        return []
+    return [
+        "This model relates no two variables: no pair was measured, or, where pairs were selected "
+        "privately, none stood out from the noise. That is no evidence that they are unrelated."
     ]
 
 
@@ -310,8 +326,9 @@ def _methods(
     version = __version__ if card is None else card.version
     how = "" if card is None or card.method is None else f" ({card.method})"
     parts = [
-        f"We estimated a graphical model (Markov random field) of {len(model.schema):,} {kind}"
-        f"variables{words.rows_words(card, rows)} with privfield {version}{how}.",
+        "We estimated a graphical model (Markov random field) of "
+        f"{words.counted(len(model.schema), kind + 'variable')}{words.rows_words(card, rows)} with "
+        f"privfield {version}{how}.",
         words.privacy_sentence(card, model.stamp),
     ]
     if found.method != "none":
@@ -328,8 +345,10 @@ def _methods(
             f"Intervals ({level:.0%}, not adjusted for multiple comparisons) account for sampling "
             f"and privacy noise together and come from {how}."
         )
+    if found.method != "none" and pairs:
         parts.append(
-            f"Of {pairs:,} pairs of variables, {count['clear'] + count['chance']:,} had an "
+            f"Of {words.counted(pairs, 'pair')} of variables, "
+            f"{count['clear'] + count['chance']:,} had an "
             f"interval that excludes zero; {count['clear']:,} of these stand out at a nominal "
             f"false discovery rate of {1 - level:.0%} (Benjamini and Hochberg)."
         )
@@ -386,7 +405,7 @@ def facts(model: Any, card: Card | None) -> list[tuple[str, str]]:
         ("Budget asked for", words.budget_words(card.budget)),
         ("Method", card.method or "not known"),
         ("Noise", card.noise or "not known"),
-        ("Records", "not public" if card.rows is None else words.number(card.rows)),
+        ("Records", _records(card)),
         ("Levels read off the data", "yes, declared public" if card.levels_are_public else "no"),
         ("Ledger", card.ledger or "none"),
     ]
@@ -396,6 +415,13 @@ def facts(model: Any, card: Card | None) -> list[tuple[str, str]]:
         found.append(("Charged", card.charged))
     found += [("Made on", card.created), ("Made with", f"privfield {card.version}")]
     return found + [("Note", note) for note in card.notes]
+
+
+def _records(card: Card) -> str:
+    if card.rows is not None:
+        return words.number(card.rows)
+    public = card.adjacency is Adjacency.REPLACE_ONE and card.unit == "row"
+    return "not recorded" if public else "not public"
 
 
 def grey(share: float) -> tuple[str, bool]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import median
 from typing import Any
 
 from privfield.estimate.edge_strengths import EdgeInterval
@@ -12,6 +13,7 @@ from privfield.report.findings import Findings
 Content = dict[str, Any]
 
 _MOST_ROWS = 2000
+_MOST_REACH = 5.0  # of axes, for the sake of intervals that reach anywhere
 _MOST_PRINTED = 40  # uncertain edges on paper
 
 
@@ -31,15 +33,15 @@ def edge_table(
     shown = sorted(order[:_MOST_ROWS], key=lambda each: -abs(each[0].estimate))
     places = {} if picture is None else {id(d.edge): n for n, d in enumerate(picture.edges)}
     intervals = found.method != "none"
-    reach = 1.6 * max(abs(edge.estimate) for edge, _ in shown) or 1.0
+    reach = _reach([edge for edge, _ in shown])
     pale = sum(status == "uncertain" for _, status in shown)
     return {
         "texts": [_by_chance(found, verdicts, level)] if intervals else [],
         "caption": "Strength of each edge" + f", with its {level:.0%} interval" * intervals,
         "intervals": intervals,
         "odds": any(edge.signed for edge, _ in shown),
-        "axis_low": drawing.minus(-reach, ".1f"),
-        "axis_high": f"{reach:.1f}",
+        "axis_low": drawing.minus(-reach, "g"),
+        "axis_high": f"{reach:g}",
         "rows": [_edge_row(edge, status, reach) for edge, status in shown],
         "unprinted": pale if pale > _MOST_PRINTED else 0,
         "left_out": _left_out(len(order) - len(shown), pairs - len(order)),
@@ -50,12 +52,23 @@ def edge_table(
     }
 
 
+def _reach(edges: Sequence[EdgeInterval]) -> float:
+    """How far the little axes go: all estimates, and half of the intervals, have their place."""
+    most = 1.6 * max(abs(edge.estimate) for edge in edges)
+    ends = [max(abs(e.low), abs(e.high)) for e in edges if e.low is not None and e.high is not None]
+    if ends:
+        most = max(most, min(1.1 * median(ends), _MOST_REACH))
+    return float(f"{most:.1g}") * (1 if float(f"{most:.1g}") >= most else 1.2) or 1.0
+
+
 def _by_chance(found: Findings, verdicts: Sequence[str], level: float) -> str:
-    chance = round((1 - level) * len(found.edges))
-    text = (
-        "Each interval is for its own edge. If no two variables were related at all, about "
-        f"{chance:,} of these {len(found.edges):,} intervals would still exclude zero."
-    )
+    chance = (1 - level) * len(found.edges)
+    text = "Each interval is for its own edge."
+    if chance >= 1:
+        text += (
+            f" If no two variables were related at all, about {round(chance):,} of these "
+            f"{len(found.edges):,} intervals would still exclude zero."
+        )
     if "chance" in verdicts:
         text += (
             " Edges marked “may be chance” do not stand out when all are judged together (false "

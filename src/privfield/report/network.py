@@ -80,12 +80,13 @@ def draw_network(
         (index[d.edge.first], index[d.edge.second], abs(d.edge.estimate) / largest) for d in firm
     ]
     spots = positions(len(names), links).tolist()
+    shares = {marginal.name: marginal_text(marginal) for marginal in marginals}
     return Drawing(
         tuple(names),
         tuple((x, y) for x, y in spots),
         node_size(len(names)),
         tuple(drawn),
-        tuple(marginal_text(marginal) for marginal in marginals),
+        tuple(shares.get(name, "") for name in names),
         frozenset(hidden),
         len(seen) - len(kept),
     )

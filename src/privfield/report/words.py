@@ -52,6 +52,11 @@ def number(value: float) -> str:
     return f"{value:.3g}"
 
 
+def counted(count: int, noun: str) -> str:
+    """ "1 variable", "2,000 variables"."""
+    return f"{count:,} {noun}{'s' * (count != 1)}"
+
+
 def unit_words(card: Card) -> str:
     """Whose data is protected, as a noun."""
     if card.unit == "row":
@@ -198,7 +203,7 @@ def privacy_sentence(card: Card | None, stamp: str | None) -> str:
 def rows_words(card: Card | None, rows: float | None) -> str:
     """From how many rows, where that is public."""
     count = rows if card is None or card.rows is None else card.rows
-    return "" if count is None else f" from {number(count)} records"
+    return "" if count is None else f" from {number(count)} record{'s' * (count != 1)}"
 
 
 def citation(version: str) -> str:
