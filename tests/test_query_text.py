@@ -66,6 +66,15 @@ def test_mistakes_are_told_with_what_was_meant(text, told):
     assert told in str(error.value)
 
 
+def test_a_typo_after_many_conditions_is_found_at_once():
+    """Every condition can be read in one way only; two ways each would take for ever."""
+    schema = pf.Schema({f"v{i}": ["no", "yes"] for i in range(200)})
+    many = ", ".join(f"v{i}=yes" for i in range(40))
+    assert len(read_question(f"P({many} | v100==no)", schema).event) == 40
+    with pytest.raises(pf.InputError, match="'v100' has no level 'nope'"):
+        read_question(f"P({many} | v100=nope)", schema)
+
+
 WORDS = st.text("ab =|,&'\"P()", min_size=1, max_size=5).filter(lambda w: w.strip() == w)
 
 

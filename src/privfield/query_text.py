@@ -65,10 +65,10 @@ def _conditions(text: str, schema: Schema, at: int) -> Iterator[tuple[dict[str, 
     """All ways to read name=level, and more of them, from there on; longer names first."""
     for name in _longest_first(schema.names):
         for after_name in _ends(text, name, at):
-            for sign in _SIGNS:
-                found = sign.match(text, after_name)
-                for level in _longest_first(schema[name].levels) if found else ():
-                    for end in _ends(text, level, found.end()):  # type: ignore[union-attr]
+            signs = [sign.match(text, after_name) for sign in _SIGNS]
+            for start in sorted({sign.end() for sign in signs if sign}):  # each way once
+                for level in _longest_first(schema[name].levels):
+                    for end in _ends(text, level, start):
                         more = _AND.match(text, end)
                         for others, last in _conditions(text, schema, more.end()) if more else ():
                             if name not in others:
