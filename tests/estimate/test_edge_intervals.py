@@ -220,7 +220,8 @@ def test_simulated_statistics(monkeypatch):
     mean, covariance = brute_force(learner.model_, numbers)
     found = statistics_of(learner.model_, numbers, np.random.default_rng(0))
     assert found.agreed and np.abs(found.covariance - covariance).max() < 0.055
-    np.testing.assert_allclose(found.mean, mean, atol=1e-6)  # known from how it was fitted
+    # by chains of 100,000 states: 6 standard errors of at most 0.0032, twice that for mixing
+    np.testing.assert_allclose(found.mean, mean, atol=0.04)
 
 
 def test_chains_that_do_not_mix_are_noticed():
