@@ -6,6 +6,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.optimize import brentq, minimize
 
 import privfield as pf
@@ -377,3 +379,102 @@ def test_shared_cases(graph, people, epsilon, kl):
         )
         true = pf.MarkovRandomField(schema, edges, list(truth["theta"]))
     assert true.kl_divergence(pf.estimate(m)) < 1.3 * kl
+
+
+# Real tables: many columns, rare and empty levels
+
+
+def heavy_tailed(seed, columns, most_levels, people, deviation):
+    """One-way tables of skewed variables, many levels of which nobody has."""
+    rng = np.random.default_rng(seed)
+    levels = [int(n) for n in rng.integers(2, most_levels, columns, endpoint=True)]
+    schema = pf.Schema({f"v{i}": n for i, n in enumerate(levels)})
+    shares = [rng.dirichlet(np.full(n, 10 ** rng.uniform(-2.5, 0.3))) for n in levels]
+    tables = [
+        np.round(rng.multinomial(people, share) + rng.normal(0, deviation, len(share)))
+        for share in shares
+    ]
+    return pf.Measurements.from_tables(
+        schema,
+        [(name,) for name in schema.names],
+        tables,
+        noise="gaussian",
+        scale=deviation,
+        total=people,
+    )
+
+
+def farthest(measurements, model):
+    """The largest distance of a fitted from a released count, in joint standard deviations."""
+    worst = 0.0
+    for (name,), table, scale in zip(
+        measurements.cliques, measurements.tables, measurements.scales, strict=True
+    ):
+        released = table - table.mean() + measurements.total / table.size
+        fitted = measurements.total * model.marginal([name])
+        expected = np.maximum(np.maximum(fitted, released), 1.0)
+        worst = max(worst, float((abs(fitted - released) / np.sqrt(scale**2 + expected)).max()))
+    return worst
+
+
+@pytest.mark.parametrize(
+    ("seed", "columns", "most_levels", "people", "deviation"),
+    [
+        (3, 49, 12, 16_451, 54),
+        (7, 56, 12, 8_141, 48),
+        (15, 56, 12, 138_228, 251),
+        (30, 9, 59, 270_000, 63),
+        (1, 86, 10, 4_657, 37),
+    ],
+)
+def test_rare_levels_leave_the_margins_right(seed, columns, most_levels, people, deviation):
+    released = heavy_tailed(seed, columns, most_levels, people, float(deviation))
+    assert farthest(released, pf.estimate(released)) < 5
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    columns=st.integers(2, 30),
+    most_levels=st.sampled_from([2, 5, 20, 200]),
+    log_people=st.floats(1.7, 7),
+    log_epsilon=st.floats(-2, 1),
+)
+@settings(max_examples=30, deadline=None, derandomize=True)
+def test_margins_follow_what_was_released(seed, columns, most_levels, log_people, log_epsilon):
+    """Never farther than four joint deviations and what shrinkage explains, or it says so."""
+    deviation = 2 * np.sqrt(columns) / 10**log_epsilon
+    released = heavy_tailed(seed, columns, most_levels, int(10**log_people), float(deviation))
+    found = shrink(interactions(released))
+    assert found.converged
+    assert found.contradicted == ()
+    explained = [abs(np.asarray(theta)).max() for theta in found.theta]
+    lifted = (1 + deviation**2) / found.prior[1] * max(explained)  # λθ with the rarest cell's λ
+    assert farthest(released, found.model) < 4 + lifted / deviation
+
+
+def test_an_unsolved_estimate_says_so(monkeypatch):
+    monkeypatch.setattr(shrinkage, "_STEPS", 1)
+    monkeypatch.setattr(shrinkage, "_TRIAL_STEPS", 1)
+    monkeypatch.setattr(shrinkage._Problem.solve, "__defaults__", (2, 1))
+    with pytest.warns(UserWarning, match=r"stopped before it was solved|contradicts"):
+        pf.estimate(tables_of(random_model(spread=2.0), 1e6, 1.0))
+
+
+def test_a_model_that_contradicts_its_tables_names_the_variable(monkeypatch):
+    def stuck(self, theta, weights, ridge, steps=0):
+        theta = np.zeros_like(theta)
+        return theta, self.engine.run(theta)[1], 0.0
+
+    monkeypatch.setattr(shrinkage._Problem, "_ridge", stuck)
+    schema = pf.Schema({"even": 2, "skewed": 2})
+    released = pf.Measurements.from_tables(
+        schema,
+        [("even",), ("skewed",)],
+        [[500, 500], [900, 100]],
+        noise="gaussian",
+        scale=5.0,
+        total=1000,
+    )
+    with pytest.warns(UserWarning, match="'skewed' by more than noise") as caught:
+        pf.estimate(released)
+    assert "even" not in str(caught[0].message)

@@ -102,7 +102,9 @@ def estimate(
     from privfield.estimate.shrinkage import shrink
 
     parts = interactions(measurements)
-    return shrink(parts, stamp=measurements.stamp, tell=tell, **common).model
+    found = shrink(parts, stamp=measurements.stamp, tell=tell, **common)
+    found.tell_if_wrong()
+    return found.model
 
 
 def check_method(method: object, options: Mapping[str, Any]) -> None:

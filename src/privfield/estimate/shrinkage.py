@@ -8,15 +8,17 @@ NΣ(NΣ + v)⁻¹(y - Nμ) - θ/τ². With Σ ≈ diag(μ) its root is that of a
     y - Nμ(θ) = λθ,      λ = (1 + v/(Nμ))/τ²,
 
 in which rare cells, about which the noisy count says little, are shrunk most. λ and θ are updated
-in turn. τ_q² is chosen for one order after the other, by the smallest estimated prediction error
-(after Mallows' Cp): the weighted residual sum of squares plus 2.5 times the effective number of
-parameters. Only released numbers enter, and no number is left for a user to tune.
+in turn; μ enters λ as at least 1/N, one person: below that λ would grow without bound and the
+equations could no longer be solved. τ_q² is chosen for one order after the other, by the smallest
+estimated prediction error (after Mallows' Cp): the weighted residual sum of squares plus 2.5 times
+the effective number of parameters. Only released numbers enter, and no number is left to tune.
 docs/guide/from-counts-to-a-model.md compares this rule with those that were not kept.
 """
 
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -32,13 +34,14 @@ from privfield.measure.contrasts import centre
 from privfield.models.mrf import MarkovRandomField
 
 _SMALLEST, _LARGEST = -8, 6  # log₂ of τ² that are tried
-_LEAST_PROBABILITY = 1e-12
 _ROUNDS = 4
-_STEPS = 50  # of L-BFGS in a round
-_TRIAL_STEPS = 25  # while τ² is being chosen
+_STEPS = 150  # of L-BFGS in a round, at most
+_TRIAL_STEPS = 50  # while τ² is being chosen
 _PENALTY = 2.5  # per parameter: 2 would be unbiased; more, since τ² is chosen by the same numbers
 _MOST_FREEDOM = 5.0  # where a cell could jump from one solution to another
 _GRADIENT = 0.05  # of a cell's standard deviation: how exactly a round is solved
+_UNSOLVED = 0.1  # squared, per effective parameter: more than this is left only by a failed solve
+_CONTRADICTION = 4.0  # joint standard deviations between a released and a fitted count
 
 Tell = Callable[[str], None]
 
@@ -48,7 +51,11 @@ class Shrunk:
     """A fitted model, and how it came about.
 
     `prior[q]` is τ² of interactions of q variables. `effective` is the number of parameters that
-    the tables really determined, `total` the number of people assumed.
+    the tables really determined, `total` the number of people assumed. `residual` is how far the
+    last equations are from solved, in standard deviations per effective parameter; `converged` says
+    whether that is near enough. `steps` counts the optimiser's, `runs` those of inference.
+    `contradicted` names variables whose fitted shares are farther from the released ones than
+    noise, sampling and shrinkage explain.
     """
 
     model: MarkovRandomField
@@ -57,6 +64,28 @@ class Shrunk:
     total: float
     theta: tuple[Table, ...]
     runs: int
+    converged: bool = True
+    residual: float = 0.0
+    steps: int = 0
+    contradicted: tuple[str, ...] = ()
+
+    def tell_if_wrong(self) -> None:
+        """Warn where the model must not be trusted; depends on released numbers only."""
+        if self.contradicted:
+            names = ", ".join(map(repr, self.contradicted[:5]))
+            more = len(self.contradicted) - 5
+            warnings.warn(
+                f"The model contradicts the released counts of {names}"
+                f"{f' and {more} more' if more > 0 else ''} by more than noise explains: do not "
+                "use it. Merge rare levels of these variables, or leave them out.",
+                stacklevel=3,
+            )
+        elif not self.converged:
+            warnings.warn(
+                f"The estimate stopped before it was solved: it is off by {self.residual:.2g} "
+                "standard deviations per parameter. Fewer cliques or coarser levels would help.",
+                stacklevel=3,
+            )
 
 
 def shrink(
@@ -100,7 +129,18 @@ def shrink(
     names = parts.schema.names
     cliques = [tuple(names[v] for v in scope) for scope in parts.scopes]
     model = MarkovRandomField(parts.schema, cliques, tables, stamp=stamp)
-    return Shrunk(model, chosen, fit.effective, problem.total, tables, runs)
+    return Shrunk(
+        model,
+        chosen,
+        fit.effective,
+        problem.total,
+        tables,
+        runs,
+        fit.residual**2 <= _UNSOLVED,
+        fit.residual,
+        problem.steps,
+        tuple(names[v] for v in problem.contradicted(fit)),
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,6 +150,8 @@ class _Fit:
     prior: dict[int, float]
     error: float = math.inf  # Cp
     effective: float = 0.0
+    residual: float = 0.0
+    mu: Table | None = None
 
 
 class _Problem:
@@ -127,13 +169,14 @@ class _Problem:
         self.scopes = parts.scopes[:count]
         self.engine = engine or Engine(parts.schema, self.scopes, inference, max_bytes)
         self.total = max(parts.total, 1.0)
+        self.steps = 0
         sizes = [prod(shape) for shape in self.engine.shapes]
         values = parts.values[:count]
         self.groups = _groups(self.engine.shapes)
         self.counts = self.engine.join(values)
         self.noise = np.repeat(parts.variances[:count], sizes)
         self.order = np.repeat([len(scope) for scope in self.scopes], sizes)
-        self.flat = np.repeat([1 / size for size in sizes], sizes)  # uniform probabilities
+        self.flat = self.floored(np.repeat([1 / size for size in sizes], sizes))  # uniform
         free = [prod(1 - 1 / n for n in shape) for shape in self.engine.shapes]
         self.free = np.repeat(free, sizes)  # parameters per cell
 
@@ -141,7 +184,11 @@ class _Problem:
         if start is None:
             return _Fit(np.zeros(self.engine.parameters), self.flat, prior)
         theta = start if isinstance(start, np.ndarray) else self.engine.join(start)
-        return _Fit(theta, _safe(self.engine.run(theta)[1]), prior)
+        return _Fit(theta, self.floored(self.engine.run(theta)[1]), prior)
+
+    def floored(self, mu: Table) -> Table:
+        """Probabilities as they enter λ: nothing is rarer than one person."""
+        return np.maximum(mu, 1 / self.total)
 
     def grow(self, theta: Table) -> Table:
         """The same model with the scopes of the next order at zero."""
@@ -169,15 +216,38 @@ class _Problem:
         theta, weights = begin.theta, begin.weights
         for _ in range(rounds):
             ridge = (1 + self.noise / (self.total * weights)) / tau
-            theta, mu = self._ridge(theta, weights, ridge, steps)
-            before, weights = weights, np.sqrt(weights * _safe(mu))
+            theta, mu, left_over = self._ridge(theta, weights, ridge, steps)
+            certain = float((self.free / (1 + ridge / (self.total * weights))).sum())
+            before, weights = weights, np.sqrt(weights * self.floored(mu))
             if np.abs(np.log(weights / before)).max() < 0.05:
                 break
         spread = self.total * weights + self.noise
         left = self.centred(self.counts - self.total * mu)
         effective = float(self.free @ self._freedom(theta, weights, tau))
         error = float((left**2 / spread).sum()) + _PENALTY * effective
-        return _Fit(theta, weights, prior, error, effective)
+        residual = left_over / math.sqrt(max(certain, 1.0))
+        return _Fit(theta, weights, prior, error, effective, residual, mu)
+
+    def contradicted(self, fit: _Fit) -> list[int]:
+        """Variables whose fitted counts no error explains.
+
+        A released count may differ from the fitted one by noise (v), by sampling (N times the
+        larger of the two probabilities) and by shrinkage (λθ).
+        """
+        if fit.mu is None:
+            return []
+        fitted = self.total * fit.mu
+        gap = np.abs(self.centred(self.counts - fitted))
+        expected = np.maximum(fitted, fitted + self.counts - self.centred(fitted))
+        deviation = np.sqrt(np.maximum(expected, 1.0) + self.noise)
+        ridge = (1 + self.noise / (self.total * fit.weights)) / self.variances(fit.prior)
+        wrong = gap > _CONTRADICTION * deviation + np.abs(ridge * fit.theta)
+        tables = self.engine.split(wrong)
+        return [
+            s[0]
+            for s, table in zip(self.scopes, tables, strict=True)
+            if len(s) == 1 and table.any()
+        ]
 
     def _freedom(self, theta: Table, weights: Table, tau: Table) -> Table:
         """How far each fitted count follows its noisy count: the derivative of the fixed point.
@@ -191,7 +261,8 @@ class _Problem:
 
     def _ridge(
         self, theta: Table, weights: Table, ridge: Table, steps: int = _STEPS
-    ) -> tuple[Table, Table]:
+    ) -> tuple[Table, Table, float]:
+        """θ, its probabilities, and the length of what is left of the gradient."""
         from scipy.optimize import minimize
 
         scale = 1 / np.sqrt(self.total * weights + ridge)
@@ -212,8 +283,9 @@ class _Problem:
             method="L-BFGS-B",
             options={"maxiter": steps, "maxcor": 20, "gtol": _GRADIENT, "ftol": 1e-10},
         )
-        objective(found.x)
-        return last[0], last[1]
+        self.steps += int(found.nit)
+        gradient = objective(found.x)[1]
+        return last[0], last[1], float(np.linalg.norm(gradient))
 
 
 def _choose(problem: _Problem, known: dict[int, float], order: int, begin: _Fit) -> _Fit:
@@ -256,7 +328,3 @@ def _groups(shapes: Sequence[tuple[int, ...]]) -> list[tuple[int, int, tuple[int
         found.append((begin, end, shape))
         begin = end
     return found
-
-
-def _safe(mu: Table) -> Table:
-    return np.maximum(mu, _LEAST_PROBABILITY)
