@@ -83,9 +83,9 @@ def chain_columns(rng: Any, rows: int, levels: list[int]) -> list[Any]:
 
 
 def privfield(path: Path, levels: list[int], strings: bool = False) -> Iterable[Any]:
+    from privfield.data.counting.count import count_tables
+    from privfield.data.table import open_table
     from privfield.schema import Schema
-    from privfield.tables.counting import count_tables
-    from privfield.tables.table import open_table
 
     given = [[f"level {n}" for n in range(many)] if strings else many for many in levels]
     schema = Schema(dict(zip(NAMES, given, strict=False)))
@@ -97,7 +97,7 @@ def privfield_without_bits(path: Path, levels: list[int]) -> Iterable[Any]:
     from functools import partial
     from unittest import mock
 
-    from privfield.tables import counting
+    from privfield.data.counting import count as counting
 
     plan = partial(counting.plan_counts, weighted=True)  # weighted rows cannot be packed
     with mock.patch.object(counting, "plan_counts", plan):
@@ -214,7 +214,7 @@ class Task:
     run: Callable[[Path], Iterable[Any]]
 
 
-OURS = tuple(f"privfield.tables.{name}" for name in ("table", "coding_kernels", "kernels"))
+OURS = tuple(f"privfield.data.{name}" for name in ("table", "coding_kernels", "kernels"))
 DUCK = ("numpy", "duckdb")
 TASKS = {
     "privfield": Task("privfield", "int", OURS, lambda p: privfield(p, LEVELS)),

@@ -14,14 +14,14 @@ from fractions import Fraction
 
 import numpy as np
 
-from privfield.measure.frank_wolfe import run_steps
-from privfield.measure.frank_wolfe_engine import BLOCK, Engine
-from privfield.measure.frank_wolfe_ising import ising_task
-from privfield.measure.frank_wolfe_rows import Rows
-from privfield.measure.frank_wolfe_selection import proved, without_noise
-from privfield.measure.frank_wolfe_steps import residual_table, scale_of_iterate
+from privfield.mechanisms.frank_wolfe.gradients import BLOCK, Engine
+from privfield.mechanisms.frank_wolfe.ising import ising_task
+from privfield.mechanisms.frank_wolfe.mechanism import run_steps
+from privfield.mechanisms.frank_wolfe.rows import Rows
+from privfield.mechanisms.frank_wolfe.selection import proved, without_noise
+from privfield.mechanisms.frank_wolfe.steps import residual_table, scale_of_iterate
 from privfield.privacy.adjacency import Adjacency
-from privfield.privacy.entropy import Entropy
+from privfield.privacy.randomness import Entropy
 
 SIZES = ((10_000, 100), (100_000, 100), (10_000, 1000))
 RADIUS = 2.0

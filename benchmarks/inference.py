@@ -52,7 +52,7 @@ def third_order_chain(length: int) -> Edges:
 
 def erdos_renyi(nodes: int, treewidth: int) -> Edges:
     """The first random graph, by seed, of this treewidth."""
-    from privfield.inference.elimination import elimination_order
+    from privfield.inference.contraction.elimination import elimination_order
 
     for seed in range(1000):
         rng = np.random.default_rng(seed)
@@ -71,7 +71,7 @@ def random_tables(edges: Edges, levels: int) -> np.ndarray:
 
 
 def time_privfield(nodes: int, levels: int, edges: Edges, theta: np.ndarray) -> dict[str, Any]:
-    from privfield.inference.contraction import plan_contraction
+    from privfield.inference.contraction.plan import plan_contraction
 
     tables = list(theta)
     start = time.process_time()

@@ -17,7 +17,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from privfield.inference.loopy import LoopyPlan, LoopyResult
+from privfield.inference.loopy.propagation import LoopyPlan, LoopyResult
 
 Array = NDArray[np.float64]
 ITERATIONS = 100

@@ -41,7 +41,7 @@ def cycle(p: int, rng: np.random.Generator, weight: float = 0.4) -> np.ndarray:
 
 def error(name: str, rows: np.ndarray, weights: np.ndarray, rho: float) -> float:
     import privfield as pf
-    from privfield.learn.ising import IsingLearner
+    from privfield.learners.ising import IsingLearner
 
     method, calibration = LEARNERS[name]
     budget = pf.NON_PRIVATE if calibration is None else pf.ZCDP(rho)
@@ -218,7 +218,7 @@ def deviations(
 ) -> list[tuple[float, float]]:
     """Largest and root-mean-square error of the weights."""
     import privfield as pf
-    from privfield.learn.ising import IsingLearner
+    from privfield.learners.ising import IsingLearner
 
     rng, found = np.random.default_rng([p, n]), []
     for _ in range(runs):

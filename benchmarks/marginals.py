@@ -123,8 +123,8 @@ def fit_time(python: Path) -> None:
 
 def growth() -> None:
     """Longer chains with the same noise in each table, so that only the length differs."""
-    from privfield.estimate.interactions import interactions
-    from privfield.estimate.shrinkage import shrink
+    from privfield.estimation.tables.interactions import interactions
+    from privfield.estimation.tables.shrinkage import shrink
 
     people, scale = 100_000, 24.0
     print(

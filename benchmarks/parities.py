@@ -20,11 +20,11 @@ from pathlib import Path
 import numpy as np
 
 import privfield as pf
-from privfield.inference.walsh_hadamard import transform
-from privfield.measure.parities import count_parities, count_sets, measure_parities
-from privfield.measure.parities_pmw import pmw
+from privfield.kernels.walsh_hadamard import transform
+from privfield.mechanisms.parities.mechanism import count_parities, count_sets, measure_parities
+from privfield.mechanisms.parities.pmw import pmw
 from privfield.privacy.adjacency import Adjacency
-from privfield.privacy.entropy import Entropy
+from privfield.privacy.randomness import Entropy
 
 FIGURE = Path(__file__).parents[1] / "docs" / "figures" / "parities.png"
 ORDER = 3

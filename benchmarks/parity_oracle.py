@@ -12,11 +12,11 @@ from unittest.mock import patch
 import numpy as np
 
 import privfield as pf
-from privfield.inference.walsh_hadamard import walsh_hadamard
-from privfield.measure import parities_sepfem
-from privfield.measure.parities import count_parities, measure_parities
+from privfield.kernels.walsh_hadamard import walsh_hadamard
+from privfield.mechanisms.parities import sepfem as parities_sepfem
+from privfield.mechanisms.parities.mechanism import count_parities, measure_parities
 from privfield.privacy.adjacency import Adjacency
-from privfield.solvers.parity_oracle import maximise, maximise_each, set_members
+from privfield.solvers.parity_oracle.oracle import maximise, maximise_each, set_members
 
 ROUNDS_OF_WEIGHTS = 300  # how many ±1 steps an instance "as in sepFEM" has made
 

@@ -19,17 +19,17 @@ import numpy as np
 from scipy.sparse import csr_array
 
 import privfield as pf
-from privfield.estimate.peer_bank import Bank, forget_banks, open_bank
-from privfield.estimate.peer_likelihood import _crossing, _peak, estimate_peer_effect
-from privfield.estimate.peer_noise import count_noise
-from privfield.estimate.peer_pseudolikelihood import maximum_pseudolikelihood
+from privfield.data.network.edge_files import read_edge_file
+from privfield.data.network.read import read_network
+from privfield.estimation.peers.bank import Bank, forget_banks, open_bank
+from privfield.estimation.peers.mple import maximum_pseudolikelihood
+from privfield.estimation.peers.noise import count_noise
+from privfield.estimation.peers.one import _crossing, _peak, estimate_peer_effect
 from privfield.inference.sampling import sample_network
-from privfield.learn.peer import PeerEffect
-from privfield.measure.network_as_printed import printed_constants, printed_draws
-from privfield.measure.network_objective import first_cell, plan_objective, threshold
-from privfield.measure.network_statistics import measure_network
-from privfield.networks.edge_files import read_edge_file
-from privfield.networks.read import read_network
+from privfield.learners.peer import PeerEffect
+from privfield.mechanisms.peers.as_printed import printed_constants, printed_draws
+from privfield.mechanisms.peers.objective import first_cell, plan_objective, threshold
+from privfield.mechanisms.peers.statistics import measure_network
 from privfield.privacy.rounding import exact
 
 BOUND = 3.0

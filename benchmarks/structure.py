@@ -30,8 +30,8 @@ from structure_pools import (
 )
 
 import privfield as pf
-from privfield.measure.stable_margins import Step, covariances, stability, threshold_graph
-from privfield.plan.structure import plan_blocks
+from privfield.mechanisms.graphs.block_plan import plan_blocks
+from privfield.mechanisms.graphs.margins import Step, covariances, stability, threshold_graph
 from privfield.privacy.adjacency import Adjacency
 
 P, WEIGHT, BUDGET = 100, 0.4, pf.ApproxDP(1, 1e-6)

@@ -27,8 +27,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 
 import privfield as pf
-from privfield.estimate.selected import pair_tables
-from privfield.measure.edge_selection_scores import distance, predicted_counts, score_range
+from privfield.estimation.tables.running_fit import pair_tables
+from privfield.mechanisms.edges.scores import distance, predicted_counts, score_range
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.selection import exponential_mechanism, selection_scale_zcdp
 

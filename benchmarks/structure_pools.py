@@ -18,9 +18,9 @@ import networkx as nx
 import numpy as np
 
 import privfield as pf
-from privfield.measure.structure_votes import Finder, cast_vote
+from privfield.mechanisms.graphs.finders import SpinStructure
+from privfield.mechanisms.graphs.votes import Finder, cast_vote
 from privfield.privacy.stability import release_probabilities
-from privfield.solvers.structure_learners import SpinStructure
 
 LARGEST = 100  # variables of one component: larger 3-regular graphs have no exact sampler
 SUBSETS = 200

@@ -11,7 +11,7 @@ import numpy as np
 
 import privfield as pf
 from privfield.models.card import attach_card
-from privfield.report import write_report
+from privfield.reporting import write_report
 
 FOLDER = Path("demo-output")
 SYMPTOMS = [

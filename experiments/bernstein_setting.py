@@ -17,12 +17,12 @@ import networkx
 import numpy as np
 
 import privfield as pf
-from privfield.estimate.baselines import random_estimator
-from privfield.estimate.cgm import discrepancy, dual_e_step
-from privfield.estimate.engine import Engine
-from privfield.estimate.observed import observe
+from privfield.estimation.baselines import random_estimator
+from privfield.estimation.tables.cgm import discrepancy, dual_e_step
+from privfield.estimation.tables.observed import observe
 from privfield.files import write_whole
-from privfield.inference.elimination import elimination_order
+from privfield.inference.contraction.elimination import elimination_order
+from privfield.inference.engine import Engine
 from privfield.privacy.adjacency import Adjacency, marginal_sensitivity
 from privfield.privacy.noise import choose_noise
 

@@ -22,8 +22,8 @@ import numpy as np
 import pyarrow as pa
 
 import privfield as pf
-from privfield.estimate.chains import METHODS
-from privfield.learn.chain import ChainLearner
+from privfield.estimation.chains import METHODS
+from privfield.learners.chain import ChainLearner
 from privfield.privacy.noise import NoiseLaw
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -183,7 +183,7 @@ def made_up(kind: str, states: int, rng: np.random.Generator) -> Any:
 
 def shrunk(values: Any, law: NoiseLaw) -> Any:
     """A rival: each row shrunk toward independence as James and Stein do."""
-    from privfield.estimate.chains import project
+    from privfield.estimation.chains import project
 
     size, total = len(values), max(values.sum(), 1.0)
     after = project(values.sum(axis=0), total) / total
@@ -230,7 +230,7 @@ def one(
     """Four transitions a person, limit 4, replace-one: the noise that `design` would choose."""
     from fractions import Fraction
 
-    from privfield.measure.chains import design
+    from privfield.mechanisms.chains.mechanism import design
     from privfield.privacy.adjacency import Adjacency
 
     truth = made_up(kind, states, rng)

@@ -11,8 +11,8 @@ from itertools import combinations
 import numpy as np
 
 import privfield as pf
-from privfield.estimate.edge_intervals import plain_edges, uncertainty
-from privfield.estimate.edge_strengths import stand_out
+from privfield.estimation.uncertainty.delta_method import plain_edges, uncertainty
+from privfield.estimation.uncertainty.strengths import stand_out
 
 SETTINGS = [
     # kind, budget, rows, variables, mean field

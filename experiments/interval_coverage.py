@@ -13,7 +13,7 @@ import time
 import numpy as np
 
 import privfield as pf
-from privfield.estimate.bootstrap import _log_odds_ratio, _probability
+from privfield.estimation.uncertainty.bootstrap import _log_odds_ratio, _probability
 
 SETTINGS = {  # levels, strength of the interactions, rows, budget
     "8 binary, n=2,000, ε=1": ([2] * 8, 0.5, 2_000, pf.PureDP(1)),

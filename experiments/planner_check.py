@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 import privfield as pf
-from privfield.plan.plan import plan
+from privfield.planning.plan import plan
 
 FIGURE = Path(__file__).parents[1] / "docs" / "figures" / "planner.png"
 
@@ -185,7 +185,7 @@ def polynomial():
 
 def parities():
     """Largest error of all parities of one and two variables, as answers to queries."""
-    from privfield.measure.parities import measure_parities
+    from privfield.mechanisms.parities.mechanism import measure_parities
 
     for p in (8, 12):
         truth = ring(p)
@@ -214,7 +214,7 @@ def parities():
 
 def _query_error(p, n, rho, queries):
     """The plan's forecast for answers alone, at their share of ρ."""
-    from privfield.plan.parities import query_share
+    from privfield.mechanisms.parities.forecast import query_share
 
     budget = pf.ZCDP(rho / query_share())
     return method(plan(p, n, budget, model="polynomial", order=3), queries).query_error
@@ -277,7 +277,7 @@ def peers():
 
 
 def _outcomes(graph, beta, count):
-    from privfield.networks.read import read_network
+    from privfield.data.network.read import read_network
 
     model = pf.NetworkIsing(read_network(graph).couplings, beta)
     return model.sample(count, np.random.default_rng(3))
@@ -324,7 +324,7 @@ def _is_right(rows, budget, name, edges):
         return bool(((np.abs(weights) > 0.2) == edges).all())
     import networkx as nx
 
-    from privfield.learn.structure import StructureLearner
+    from privfield.learners.structure import StructureLearner
 
     learner = StructureLearner(budget, width=0.8, min_weight=0.4, release=name).fit(rows)
     if learner.graph_ is None:

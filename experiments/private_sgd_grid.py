@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 import privfield as pf
-from privfield.estimate.baselines import model_from_sgd
-from privfield.measure.private_sgd import SGDTrajectory, private_sgd
+from privfield.estimation.baselines import model_from_sgd
+from privfield.mechanisms.gradients.sgd import SGDTrajectory, private_sgd
 
 STAMP = "NOT PRIVATE: settings chosen by a search that knows the truth; only one run is paid for"
 CASES = Path(__file__).resolve().parents[2] / "shared" / "cases" / "marginals"

@@ -16,8 +16,8 @@ from itertools import combinations
 import numpy as np
 
 import privfield as pf
-from privfield.estimate import shrinkage
-from privfield.estimate.interactions import interactions
+from privfield.estimation.tables import shrinkage
+from privfield.estimation.tables.interactions import interactions
 
 POWERS = range(-9, 5)
 STATES, VARIABLES = 10, 10

@@ -37,9 +37,9 @@ from structure_pools import (  # noqa: E402
 )
 
 import privfield as pf  # noqa: E402
-from privfield.plan.bounds import structure_pure, structure_zcdp  # noqa: E402
-from privfield.plan.structure import plan_blocks  # noqa: E402
-from privfield.solvers.structure_learners import LevelStructure, SpinStructure  # noqa: E402
+from privfield.mechanisms.graphs.block_plan import plan_blocks  # noqa: E402
+from privfield.mechanisms.graphs.finders import LevelStructure, SpinStructure  # noqa: E402
+from privfield.planning.bounds import structure_pure, structure_zcdp  # noqa: E402
 
 BUDGET, WEIGHT, SEED = pf.ApproxDP(1, 1e-6), 0.4, 4
 SIZES = (10, 20, 50, 100, 200)

@@ -20,7 +20,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 import privfield as pf
-from privfield.plan.structure import plan_blocks
+from privfield.mechanisms.graphs.block_plan import plan_blocks
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parents[1] / "benchmarks"))

@@ -18,11 +18,11 @@ import networkx as nx
 import numpy as np
 
 import privfield as pf
-from privfield.estimate.peer_bank import Bank
-from privfield.estimate.peer_pseudolikelihood import maximum_pseudolikelihood
-from privfield.measure.network_as_printed import printed_constants, printed_draws
-from privfield.networks.outcomes import open_outcomes
-from privfield.networks.read import read_network
+from privfield.data.network.outcomes import open_outcomes
+from privfield.data.network.read import read_network
+from privfield.estimation.peers.bank import Bank
+from privfield.estimation.peers.mple import maximum_pseudolikelihood
+from privfield.mechanisms.peers.as_printed import printed_constants, printed_draws
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "benchmarks"))

@@ -17,12 +17,10 @@ from privfield.audit import (
     marginals,
     moments,
     network,
-    noise,
     parity_rounds,
     peer_methods,
-    selection,
-    stability,
 )
+from privfield.audit.primitives import noise, selection, stability
 from privfield.audit.run import NOT_AUDITED, audits, run_audit
 from privfield.privacy.adjacency import Sensitivity
 from privfield.privacy.noise import add_noise
@@ -60,14 +58,14 @@ def failures(monkeypatch, audit, module, name, wrong):
 
 
 DRAWN = [
-    (noise.audit_noise, "privfield.audit.noise", 2),
-    (marginals.audit_marginals, "privfield.measure.marginals", 1),
-    (moments.audit_moments, "privfield.measure.moments", 1),
-    (moments.audit_parities, "privfield.measure.parities", 1),
-    (network.audit_network, "privfield.measure.network_statistics", 1),
-    (chains.audit_chains, "privfield.measure.chains", 1),
-    (parity_rounds.audit_parity_rounds, "privfield.measure.parities_pmw", 1),
-    (peer_methods.audit_peer_methods, "privfield.measure.network_objective", 1),
+    (noise.audit_noise, "privfield.audit.primitives.noise", 2),
+    (marginals.audit_marginals, "privfield.mechanisms.tables.mechanism", 1),
+    (moments.audit_moments, "privfield.mechanisms.moments.mechanism", 1),
+    (moments.audit_parities, "privfield.mechanisms.parities.mechanism", 1),
+    (network.audit_network, "privfield.mechanisms.peers.statistics", 1),
+    (chains.audit_chains, "privfield.mechanisms.chains.mechanism", 1),
+    (parity_rounds.audit_parity_rounds, "privfield.mechanisms.parities.pmw", 1),
+    (peer_methods.audit_peer_methods, "privfield.mechanisms.peers.objective", 1),
 ]
 
 
@@ -78,14 +76,14 @@ def test_half_the_noise_is_noticed(monkeypatch, audit, module, times):
 
 
 def test_understated_sensitivities_are_noticed(monkeypatch):
-    from privfield.measure.design import marginal_sensitivity
-    from privfield.measure.moments import moment_sensitivity
-    from privfield.measure.parities_gaussian import parity_sensitivity
+    from privfield.mechanisms.moments.mechanism import moment_sensitivity
+    from privfield.mechanisms.parities.gaussian import parity_sensitivity
+    from privfield.mechanisms.tables.design import marginal_sensitivity
 
     cases = [
-        (moments.audit_moments, "privfield.measure.moments", moment_sensitivity, 4),
-        (moments.audit_parities, "privfield.measure.parities_gaussian", parity_sensitivity, 4),
-        (marginals.audit_marginals, "privfield.measure.design", marginal_sensitivity, 3),
+        (moments.audit_moments, "privfield.mechanisms.moments.mechanism", moment_sensitivity, 4),
+        (moments.audit_parities, "privfield.mechanisms.parities.gaussian", parity_sensitivity, 4),
+        (marginals.audit_marginals, "privfield.mechanisms.tables.design", marginal_sensitivity, 3),
     ]
     for audit, module, function, times in cases:
         wrong = understated(function)
@@ -93,7 +91,7 @@ def test_understated_sensitivities_are_noticed(monkeypatch):
 
 
 def test_a_residual_design_with_too_little_noise_is_noticed(monkeypatch):
-    from privfield.measure.design import choose_design
+    from privfield.mechanisms.tables.design import choose_design
 
     def wrong(task, budget, name, kind):
         right = choose_design(task, budget, name, kind)
@@ -107,19 +105,19 @@ def test_a_residual_design_with_too_little_noise_is_noticed(monkeypatch):
 
 
 def test_a_network_statistic_that_moves_further_is_noticed(monkeypatch):
-    from privfield.measure.network_statistics import choose_laws
+    from privfield.mechanisms.peers.statistics import choose_laws
 
     def wrong(budget, sensitivities, kind="auto"):
         return choose_laws(budget, [max(1, s // 2) for s in sensitivities], kind)
 
-    module = "privfield.measure.network_statistics"
+    module = "privfield.mechanisms.peers.statistics"
     assert len(failures(monkeypatch, network.audit_network, module, "choose_laws", wrong)) == 2
 
 
 def test_selections_with_half_the_scale_are_noticed(monkeypatch):
     from privfield.privacy.selection import exponential_mechanism_rows, permute_and_flip
 
-    module = "privfield.audit.selection"
+    module = "privfield.audit.primitives.selection"
     for name, right in (
         ("exponential_mechanism_rows", exponential_mechanism_rows),
         ("permute_and_flip", permute_and_flip),
@@ -135,12 +133,12 @@ def test_selections_with_half_the_scale_are_noticed(monkeypatch):
 
 
 def test_a_score_range_that_is_understated_is_noticed(monkeypatch):
-    from privfield.measure.frank_wolfe_selection import range_of
+    from privfield.mechanisms.frank_wolfe.selection import range_of
 
     found = failures(
         monkeypatch,
         frank_wolfe.audit_frank_wolfe,
-        "privfield.measure.frank_wolfe_selection",
+        "privfield.mechanisms.frank_wolfe.selection",
         "range_of",
         lambda *given: range_of(*given) // 2,
     )
@@ -149,11 +147,11 @@ def test_a_score_range_that_is_understated_is_noticed(monkeypatch):
 
 def test_rounds_of_parities_that_cost_more_are_noticed(monkeypatch):
     """Half the range, half the scale of choices, or half the noise in the rounds."""
-    from privfield.measure.parities_pmw import gaussian_scale, selection_scale_zcdp
-    from privfield.measure.parities_sepfem import range_sensitivity
+    from privfield.mechanisms.parities.pmw import gaussian_scale, selection_scale_zcdp
+    from privfield.mechanisms.parities.sepfem import range_sensitivity
     from privfield.privacy.selection import exponential_mechanism
 
-    audit, module = parity_rounds.audit_parity_rounds, "privfield.measure.parities_pmw"
+    audit, module = parity_rounds.audit_parity_rounds, "privfield.mechanisms.parities.pmw"
     for where, name, wrong, times in (
         ("privfield.audit.parity_rounds", "range_sensitivity", range_sensitivity, 2),
         (module, "selection_scale_zcdp", selection_scale_zcdp, 2),
@@ -171,7 +169,7 @@ def test_rounds_of_parities_that_cost_more_are_noticed(monkeypatch):
 
 
 def test_chains_that_count_more_of_a_person_are_noticed(monkeypatch):
-    from privfield.measure.chains import Weights
+    from privfield.mechanisms.chains.mechanism import Weights
 
     right = Weights.sensitivity
 
@@ -185,7 +183,7 @@ def test_chains_that_count_more_of_a_person_are_noticed(monkeypatch):
 
 def test_scores_of_edges_that_move_further_are_noticed(monkeypatch):
     """A distance that is counted twice moves twice as far as its scale allows for."""
-    from privfield.measure.edge_selection_scores import distance
+    from privfield.mechanisms.edges.scores import distance
 
     wrong = lambda *given: 2 * distance(*given)  # noqa: E731
     audit, module = edge_selection.audit_edge_selection, "privfield.audit.edge_selection"
@@ -193,8 +191,8 @@ def test_scores_of_edges_that_move_further_are_noticed(monkeypatch):
 
 
 def test_other_peer_methods_with_less_noise_are_noticed(monkeypatch):
-    from privfield.measure.network_local import draw_offset, rung_width
-    from privfield.measure.network_objective import plan_objective
+    from privfield.mechanisms.peers.local import draw_offset, rung_width
+    from privfield.mechanisms.peers.objective import plan_objective
 
     audit, module = peer_methods.audit_peer_methods, "privfield.audit.peer_methods"
 
@@ -209,7 +207,7 @@ def test_other_peer_methods_with_less_noise_are_noticed(monkeypatch):
         return draw_offset(pull, ceiling, slope, 2 * epsilon, source)
 
     with monkeypatch.context() as patch:
-        found = failures(patch, audit, "privfield.measure.network_local", "draw_offset", surer)
+        found = failures(patch, audit, "privfield.mechanisms.peers.local", "draw_offset", surer)
         assert len(found) == 1 and "likelihood" in found[0].observed
 
     def quiet(*given):
@@ -229,7 +227,7 @@ def test_releasing_too_often_is_noticed(monkeypatch):
         release_probabilities,
     )
 
-    module = "privfield.audit.stability"
+    module = "privfield.audit.primitives.stability"
     for name, wrong in (
         ("majority_stability", lambda *g: majority_stability(*g) + 1),
         ("mode_stability", lambda *g: mode_stability(*g) + 1),

@@ -217,7 +217,7 @@ def test_a_bug_of_ours_hides_what_it_knows(call, desk, monkeypatch):
     def broken(*_):
         raise RuntimeError("SECRET")
 
-    monkeypatch.setattr("privfield.query_text.read_question", broken)
+    monkeypatch.setattr("privfield.models.question.read_question", broken)
     code, out, err = call("query", "model.pf", "P(worry=yes)")
     assert code == 1 and "SECRET" not in out + err and "bug in privfield" in err
     assert "RuntimeError at test_mistakes.py" in err

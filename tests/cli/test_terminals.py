@@ -88,7 +88,9 @@ def test_progress_is_drawn_on_terminals_only(study, tmp_path):
 
     def impatient(*arguments, **options):
         """Bars from the start, however fast the machine is."""
-        program = "import sys, privfield.commands.bars as b, privfield.cli as c; b._PATIENCE = 0"
+        program = (
+            "import sys, privfield.cli.terminal.bars as b, privfield.cli as c; b._PATIENCE = 0"
+        )
         program += "; sys.exit(c.main(sys.argv[1:]))"
         return subprocess.Popen([sys.executable, "-c", program, *map(str, arguments)], **options)
 

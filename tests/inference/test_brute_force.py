@@ -6,8 +6,8 @@ from itertools import product
 import numpy as np
 import pytest
 
+import brute_force
 from privfield.errors import InputError
-from privfield.inference import brute_force
 from privfield.inference.factors import Factors
 
 RNG = np.random.default_rng(0)

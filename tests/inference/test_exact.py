@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
+import brute_force
 from privfield.errors import InputError
-from privfield.inference import brute_force
-from privfield.inference.contraction import plan_contraction
+from privfield.inference.contraction.plan import plan_contraction
 from privfield.inference.exact import marginals, most_likely_state, sample_states
 from privfield.inference.factors import Factors
 

@@ -9,10 +9,10 @@ import time
 import numpy as np
 import pytest
 
-from privfield.inference import pace
 from privfield.inference.factors import Factors
-from privfield.inference.loopy import LoopyPlan
+from privfield.inference.loopy.propagation import LoopyPlan
 from privfield.inference.sampling import sample_gibbs, sample_network
+from privfield.kernels import pace
 
 SECONDS = [0.0, 2e-5, math.inf]  # one step at a time, some parts, ever longer parts
 
@@ -111,7 +111,7 @@ CALLS = {
 CHILD = """
 import numpy as np
 from privfield.inference.factors import Factors
-from privfield.inference.loopy import loopy_belief_propagation as loopy
+from privfield.inference.loopy.propagation import loopy_belief_propagation as loopy
 from privfield.inference.sampling import sample_gibbs, sample_network
 eye = np.kron(np.eye(2), [[0, 1], [1, 0]])
 pair = np.array([[-3.0, 3.0], [3.0, -3.0]]) + [[0.0, 0.1], [0.2, 0.4]]

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 import privfield as pf
-from privfield.measure import marginals
+from privfield.mechanisms.tables import mechanism as marginals
 from privfield.privacy.ledger import Ledger
 
 PHASES = ["idle", "charging", "noising", "saving"]

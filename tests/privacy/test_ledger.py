@@ -16,7 +16,7 @@ import pytest
 
 import privfield as pf
 from privfield.privacy.ledger import Ledger
-from privfield.privacy.release import release
+from privfield.privacy.mechanism import release
 
 REPLACE = "replace-one"
 

@@ -17,7 +17,7 @@ from scipy import special, stats
 
 from privfield.errors import InputError
 from privfield.privacy import selection
-from privfield.privacy.entropy import Entropy
+from privfield.privacy.randomness import Entropy
 from privfield.privacy.selection import (
     exponential_mechanism,
     exponential_mechanism_rows,

@@ -14,7 +14,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from privfield.privacy import selection
-from privfield.privacy.entropy import Entropy
+from privfield.privacy.randomness import Entropy
 from privfield.privacy.selection import (
     exponential_mechanism,
     exponential_mechanism_rows,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from privfield.errors import InputError
 from privfield.privacy import stability
-from privfield.privacy.entropy import Entropy
+from privfield.privacy.randomness import Entropy
 from privfield.privacy.rounding import exact
 from privfield.privacy.stability import (
     majority_stability,

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privfield.errors import InputError
-from privfield.solvers.parity_oracle import (
+from privfield.solvers.parity_oracle.oracle import (
     choose_oracle,
     maximise,
     maximise_each,

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfield.audit.finding import Finding, bounded, drawn, log_likelihood, worst
-from privfield.measure.chains import Weights, count_chain, design, measure_chain
+from privfield.data.sequences.read import SequenceSource, StateSet
+from privfield.mechanisms.chains.mechanism import Weights, count_chain, design, measure_chain
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import ZCDP, Budget, PureDP
-from privfield.tables.sequences import SequenceSource, StateSet
 
 _PAGE = "chains.md"
 _LIMIT = 2

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfield.audit.finding import Finding, bounded, remove_one, replace_one
-from privfield.measure.design import Task
-from privfield.measure.edge_selection_gaussian import GaussianPurse
-from privfield.measure.edge_selection_laplace import LaplacePurse
-from privfield.measure.edge_selection_plan import make_plan
-from privfield.measure.edge_selection_purse import Randomness
-from privfield.measure.edge_selection_scores import Misfit, distance, scores
+from privfield.mechanisms.edges.gaussian import GaussianPurse
+from privfield.mechanisms.edges.laplace import LaplacePurse
+from privfield.mechanisms.edges.plan import make_plan
+from privfield.mechanisms.edges.purse import Randomness
+from privfield.mechanisms.edges.scores import Misfit, distance, scores
+from privfield.mechanisms.tables.design import Task
 from privfield.privacy.adjacency import Adjacency
 
 _PAGE = "edge-selection.md"

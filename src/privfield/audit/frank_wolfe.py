@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfield.audit.finding import Finding, bounded, drawn
-from privfield.audit.selection import softmax
-from privfield.measure.frank_wolfe import run_steps
-from privfield.measure.frank_wolfe_engine import Engine, Task
-from privfield.measure.frank_wolfe_ising import ising_task
-from privfield.measure.frank_wolfe_rows import Rows
-from privfield.measure.frank_wolfe_selection import proved, selection_scale
+from privfield.audit.primitives.selection import softmax
+from privfield.mechanisms.frank_wolfe.gradients import Engine, Task
+from privfield.mechanisms.frank_wolfe.ising import ising_task
+from privfield.mechanisms.frank_wolfe.mechanism import run_steps
+from privfield.mechanisms.frank_wolfe.rows import Rows
+from privfield.mechanisms.frank_wolfe.selection import proved, selection_scale
 from privfield.privacy.adjacency import Adjacency
-from privfield.privacy.entropy import Entropy
+from privfield.privacy.randomness import Entropy
 
 _PAGE = "frank-wolfe.md"
 _P, _STEPS, _PATHS, _DRAWS = 3, 5, 6, 2000

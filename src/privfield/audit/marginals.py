@@ -17,13 +17,13 @@ from privfield.audit.finding import (
     replace_one,
     worst,
 )
-from privfield.measure.design import Design, Task, choose_design
-from privfield.measure.marginals import _tables, measure
+from privfield.data.batch import CodedBatch
+from privfield.data.counting.count import count_tables
+from privfield.mechanisms.tables.design import Design, Task, choose_design
+from privfield.mechanisms.tables.mechanism import _tables, measure
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import NON_PRIVATE, ZCDP, Budget, PureDP
 from privfield.schema import Schema
-from privfield.tables.batch import CodedBatch
-from privfield.tables.counting import count_tables
 
 _PAGE = "marginals.md"
 _SHAPE = (2, 3, 2)

@@ -18,9 +18,9 @@ from privfield.audit.finding import (
     replace_one,
     worst,
 )
-from privfield.measure.moments import measure_moments, sum_moments
-from privfield.measure.parities import measure_parities
-from privfield.measure.parity_counts import sum_parities
+from privfield.mechanisms.moments.mechanism import measure_moments, sum_moments
+from privfield.mechanisms.parities.counts import sum_parities
+from privfield.mechanisms.parities.mechanism import measure_parities
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import NON_PRIVATE, ZCDP, Budget, PureDP
 from privfield.privacy.noise import NoiseLaw

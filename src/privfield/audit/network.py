@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfield.audit.finding import Finding, bounded, drawn, log_likelihood, worst
-from privfield.measure.network_statistics import measure_network, read_covariates
-from privfield.networks.read import read_network
+from privfield.data.network.read import read_network
+from privfield.mechanisms.peers.statistics import measure_network, read_covariates
 from privfield.privacy.budgets import NON_PRIVATE, ZCDP, Budget, PureDP
 
 _PAGE = "peer-effects.md"

@@ -18,13 +18,13 @@ from privfield.audit.finding import (
     remove_one,
     replace_one,
 )
-from privfield.audit.selection import softmax
-from privfield.measure.parities_pmw import Synthetic, pmw
-from privfield.measure.parities_sepfem import range_sensitivity, signed_scores
-from privfield.measure.parity_counts import sum_parities
+from privfield.audit.primitives.selection import softmax
+from privfield.mechanisms.parities.counts import sum_parities
+from privfield.mechanisms.parities.pmw import Synthetic, pmw
+from privfield.mechanisms.parities.sepfem import range_sensitivity, signed_scores
 from privfield.privacy.adjacency import Adjacency
-from privfield.privacy.entropy import Entropy
 from privfield.privacy.noise import NoiseLaw
+from privfield.privacy.randomness import Entropy
 from privfield.privacy.selection import selection_scale_zcdp
 
 _PMW_PAGE, _SEPFEM_PAGE = "parities.md", "parities-sepfem.md"

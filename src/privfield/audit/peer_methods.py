@@ -13,15 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfield.audit.finding import Finding, bounded, drawn
-from privfield.measure.network_local import largest_pull, measure_network_local, rung_width
-from privfield.measure.network_objective import (
+from privfield.data.network.public import PublicNetwork
+from privfield.data.network.read import read_network
+from privfield.mechanisms.peers.local import largest_pull, measure_network_local, rung_width
+from privfield.mechanisms.peers.objective import (
     measure_network_objective,
     plan_objective,
     threshold,
 )
-from privfield.measure.network_statistics import whole_discordance
-from privfield.networks.public import PublicNetwork
-from privfield.networks.read import read_network
+from privfield.mechanisms.peers.statistics import whole_discordance
 from privfield.privacy.budgets import PureDP
 
 _PAGE = "peer-effects.md"

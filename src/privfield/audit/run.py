@@ -27,11 +27,11 @@ def audits() -> dict[str, Callable[[], list[Finding]]]:
     from privfield.audit.marginals import audit_marginals
     from privfield.audit.moments import audit_moments, audit_parities
     from privfield.audit.network import audit_network
-    from privfield.audit.noise import audit_noise
     from privfield.audit.parity_rounds import audit_parity_rounds
     from privfield.audit.peer_methods import audit_peer_methods
-    from privfield.audit.selection import audit_selection
-    from privfield.audit.stability import audit_stability
+    from privfield.audit.primitives.noise import audit_noise
+    from privfield.audit.primitives.selection import audit_selection
+    from privfield.audit.primitives.stability import audit_stability
 
     return {
         "noise": audit_noise,

@@ -10,8 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfield.errors import InputError
-from privfield.inference.contraction import DEFAULT_MAX_BYTES, ContractionPlan, plan_contraction
-from privfield.inference.contraction_tree import Node
+from privfield.inference.contraction.plan import (
+    DEFAULT_MAX_BYTES,
+    ContractionPlan,
+    plan_contraction,
+)
+from privfield.inference.contraction.tree import Node
 from privfield.inference.factors import Factors, Table
 
 _FORBIDDEN = "Every state is forbidden (Z = 0): there is no distribution."

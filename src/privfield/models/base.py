@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privfield.checks import check_rng as check_rng
 from privfield.errors import InputError
-from privfield.inference.checks import check_rng as check_rng
 from privfield.inference.factors import Factors, Table
 from privfield.models.canonical import canonical
 from privfield.schema import Schema
@@ -22,8 +22,8 @@ from privfield.schema import Schema
 if TYPE_CHECKING:
     import networkx
 
-    from privfield.inference.contraction import ContractionSize
-    from privfield.inference.loopy import LoopyResult
+    from privfield.inference.contraction.plan import ContractionSize
+    from privfield.inference.loopy.propagation import LoopyResult
     from privfield.models.card import Card
     from privfield.models.ising import IsingModel
     from privfield.models.mrf import MarkovRandomField
@@ -84,7 +84,7 @@ class Model(ABC):
 
     def inference_size(self) -> ContractionSize:
         """Treewidth, cells and bytes of exact inference, found without doing any."""
-        from privfield.inference.contraction import contraction_size
+        from privfield.inference.contraction.plan import contraction_size
 
         return contraction_size(*self._structure())
 
@@ -117,7 +117,7 @@ class Model(ABC):
 
     def log_likelihood(self, data: Any) -> float:
         """The log-probability of all rows together, read in batches; −inf if one is forbidden."""
-        from privfield.tables.table import open_table
+        from privfield.data.table import open_table
 
         table, log_z, total = open_table(data, self.schema), self.log_partition(), 0.0
         for batch in table.batches():
@@ -167,7 +167,7 @@ class Model(ABC):
 
     def loopy(self, **options: Any) -> LoopyResult:
         """Approximate marginals and log Z by loopy belief propagation, with its convergence."""
-        from privfield.inference.loopy import loopy_belief_propagation
+        from privfield.inference.loopy.propagation import loopy_belief_propagation
 
         return loopy_belief_propagation(self.factors, **options)
 
@@ -196,7 +196,7 @@ class Model(ABC):
         self, path: str | os.PathLike[str] | None = None, kind: str = "network", **options: Any
     ) -> Any:
         """Draw the "network" or the "marginals" with matplotlib, into `path` if one is given."""
-        from privfield.report.figures import plot_model
+        from privfield.reporting.figures import plot_model
 
         return plot_model(self, path, kind, **options)
 
@@ -205,7 +205,7 @@ class _Exact:
     """Exact answers from canonical factors; what was computed once is kept."""
 
     def __init__(self, factors: Factors, schema: Schema) -> None:
-        from privfield.inference.contraction import contraction_size, plan_contraction
+        from privfield.inference.contraction.plan import contraction_size, plan_contraction
 
         self.factors, self._constant = canonical(factors)
         self._schema = schema

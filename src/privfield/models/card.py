@@ -24,21 +24,21 @@ M = TypeVar("M")
 # What can be stored inside a model file, by the kind that its own bytes declare. Imported when
 # needed: a name in a file must not choose which code is loaded.
 RELEASES = {
-    "measurements": "privfield.measure.measurements:Measurements",
-    "moments": "privfield.measure.moments:Moments",
-    "chain measurements": "privfield.measure.chain_measurements:ChainMeasurements",
-    "frank-wolfe-trajectory": "privfield.measure.frank_wolfe_trajectory:Trajectory",
+    "measurements": "privfield.mechanisms.tables.measurements:Measurements",
+    "moments": "privfield.mechanisms.moments.mechanism:Moments",
+    "chain measurements": "privfield.mechanisms.chains.measurements:ChainMeasurements",
+    "frank-wolfe-trajectory": "privfield.mechanisms.frank_wolfe.trajectory:Trajectory",
     "pseudolikelihood-trajectory": (
-        "privfield.measure.pseudolikelihood:PseudolikelihoodTrajectory"
+        "privfield.mechanisms.gradients.pseudolikelihood:PseudolikelihoodTrajectory"
     ),
-    "sgd-trajectory": "privfield.measure.private_sgd:SGDTrajectory",
-    "edge-selection": "privfield.measure.edge_selection_value:Selection",
-    "parities": "privfield.measure.parity_answers:ParityAnswers",
-    "polynomial-phases": "privfield.measure.polynomial_phases:PolynomialPhases",
-    "structure": "privfield.measure.structure_release:StructureRelease",
-    "network-statistics": "privfield.measure.network_release:StatisticRelease",
-    "network-local": "privfield.measure.network_release:LocalRelease",
-    "network-objective": "privfield.measure.network_release:ObjectiveRelease",
+    "sgd-trajectory": "privfield.mechanisms.gradients.sgd:SGDTrajectory",
+    "edge-selection": "privfield.mechanisms.edges.selection:Selection",
+    "parities": "privfield.mechanisms.parities.answers:ParityAnswers",
+    "polynomial-phases": "privfield.mechanisms.parities.phases:PolynomialPhases",
+    "structure": "privfield.mechanisms.graphs.release:StructureRelease",
+    "network-statistics": "privfield.mechanisms.peers.release:StatisticRelease",
+    "network-local": "privfield.mechanisms.peers.release:LocalRelease",
+    "network-objective": "privfield.mechanisms.peers.release:ObjectiveRelease",
 }
 
 

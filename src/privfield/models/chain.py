@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privfield.checks import check_rng
 from privfield.errors import InputError
-from privfield.inference.checks import check_rng
 from privfield.inference.factors import Table
 from privfield.models.base import check_count, finite_array
 from privfield.schema import Schema, level_text
@@ -65,12 +65,12 @@ class ChainModel:
 
     def log_likelihoods(self, sequences: Any, people: Any = None) -> Table:
         """The log-probability of each entry of `sequences`, or of each person: exact, PRIVATE."""
-        from privfield.tables.sequences import SequenceSource, StateSet
+        from privfield.data.sequences.read import SequenceSource, StateSet
 
         return self._scores(SequenceSource(StateSet.of(self.states), sequences, people).read())
 
     def _scores(self, found: Any) -> Table:
-        from privfield.tables.sequence_kernels import score_people
+        from privfield.data.sequences.kernels import score_people
 
         with np.errstate(divide="ignore"):
             tables = np.log(self.initial), np.log(self.transition)

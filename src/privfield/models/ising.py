@@ -50,7 +50,7 @@ class SpinModel(Model):
         """The log-probability of all rows: arrays hold ±1 (above 0 is +1), frames the levels."""
         if not isinstance(data, np.ndarray):
             return super().log_likelihood(data)
-        from privfield.tables.signs import read_signs
+        from privfield.data.signs import read_signs
 
         log_z, total = self.log_partition(), 0.0
         if data.ndim == 2 and data.shape[1] != len(self.names):

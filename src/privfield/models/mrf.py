@@ -14,7 +14,6 @@ from privfield.errors import InputError
 from privfield.inference.factors import Factors, Table
 from privfield.models.base import LARGEST, ForbidsEverything, Model
 from privfield.schema import Schema
-from privfield.schema_toml import schema_to_toml
 
 if TYPE_CHECKING:
     from privfield.models.ising import IsingModel
@@ -196,7 +195,7 @@ class MarkovRandomField(Model):
 
     def _parts(self) -> tuple[str, dict[str, Any], dict[str, NDArray[Any]]]:
         header = {
-            "schema": schema_to_toml(self.schema),
+            "schema": self.schema.to_toml(),
             "cliques": [list(clique) for clique in self.cliques],
         }
         arrays = {f"table{i}": table for i, table in enumerate(self.log_potentials)}

@@ -19,7 +19,7 @@ from privfield.models.ising import IsingModel
 from privfield.models.mrf import MarkovRandomField
 from privfield.models.network import NetworkIsing
 from privfield.models.polynomial import PolynomialMRF
-from privfield.schema_toml import schema_from_toml
+from privfield.schema import Schema
 
 FORMAT = 1
 
@@ -91,7 +91,7 @@ def model_from_bytes(data: bytes, source: str = "this") -> Model | ChainModel:
 def _mrf(header: Header, arrays: Arrays) -> Model:
     cliques = header["cliques"]
     tables = [_floats(arrays[f"table{i}"]) for i in range(len(cliques))]
-    schema = schema_from_toml(header["schema"])
+    schema = Schema.from_toml(header["schema"])
     return MarkovRandomField(schema, cliques, tables, stamp=_stamp(header))
 
 

@@ -29,6 +29,26 @@ class Adjacency(StrEnum):
 
 
 @dataclass(frozen=True)
+class Unit:
+    """Whose data is protected: a row, or everything under one value of an id column."""
+
+    name: str = "row"
+    column: str | None = None
+
+    @property
+    def is_row(self) -> bool:
+        """Whether every row is a unit of its own."""
+        return self == ROW
+
+    def __str__(self) -> str:
+        return self.name if self.column is None else f"{self.name} ({self.column})"
+
+
+ROW = Unit()
+NODE = Unit("outcome of a node")
+
+
+@dataclass(frozen=True)
 class Sensitivity:
     """The most that one unit can move a vector of whole numbers: in L1, and in L2 squared."""
 

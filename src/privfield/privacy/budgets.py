@@ -47,6 +47,11 @@ class Budget(ABC):
         """`rho` as the exact fraction that mechanisms calibrate to."""
         return exact(self.rho, "rho")
 
+    @property
+    def is_pure(self) -> bool:
+        """Whether it is an ε without any δ: Gaussian noise keeps no such promise."""
+        return False
+
     def epsilon_at(self, delta: Number) -> float:
         """The smallest ε with which this is known to be (ε, delta)-DP, rounded up; inf if none."""
         limit = exact(delta, "delta")
@@ -108,6 +113,11 @@ class PureDP(Budget):
 
     def __init__(self, epsilon: Number) -> None:
         object.__setattr__(self, "_epsilon", _positive(epsilon, "PureDP: epsilon"))
+
+    @property
+    def is_pure(self) -> bool:
+        """Always."""
+        return True
 
     @property
     def epsilon(self) -> float:
@@ -198,6 +208,11 @@ class ApproxDP(Budget):
         if 0 < chance < _LEAST:
             raise InputError(f"ApproxDP: delta must be 0 or at least 1e-100; got {delta}.")
         object.__setattr__(self, "_delta", chance)
+
+    @property
+    def is_pure(self) -> bool:
+        """Where δ is 0."""
+        return self._delta == 0
 
     @property
     def epsilon(self) -> float:

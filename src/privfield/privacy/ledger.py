@@ -50,6 +50,10 @@ CREATE TABLE charges (
     request TEXT NOT NULL, version TEXT NOT NULL, time TEXT NOT NULL);
 CREATE TABLE results (job TEXT PRIMARY KEY REFERENCES charges(job), data BLOB NOT NULL);
 """
+_JOURNAL = """
+CREATE TABLE IF NOT EXISTS journal (
+    job TEXT NOT NULL, step INTEGER NOT NULL, data BLOB NOT NULL, PRIMARY KEY (job, step))
+"""  # ledgers of version 0.1 have none yet
 
 
 @dataclass(frozen=True)
@@ -200,8 +204,14 @@ class Ledger:
             if db.execute("SELECT 1 FROM charges WHERE job = ?", (job,)).fetchone() is None:
                 raise InputError(f"job {job!r} was never charged to this ledger.")
             db.execute("INSERT OR IGNORE INTO results VALUES (?, ?)", (job, data))
+            db.execute(_JOURNAL)
+            db.execute("DELETE FROM journal WHERE job = ?", (job,))  # the result has it all
             row = db.execute("SELECT data FROM results WHERE job = ?", (job,)).fetchone()
         return bytes(row[0])
+
+    def journal(self, job: str) -> LedgerJournal:
+        """Where that job keeps what its steps gave out, until its result is there."""
+        return LedgerJournal(self, job)
 
     def charges(self) -> list[Charge]:
         """All charges, oldest first."""
@@ -301,6 +311,33 @@ class Ledger:
             raise InputError(f"path: cannot use {name!r} as a ledger: {reason}.") from None
         finally:
             db.close()
+
+
+@dataclass(frozen=True)
+class LedgerJournal:
+    """What the steps of an unfinished job gave out: noisy results, never noise."""
+
+    ledger: Ledger
+    job: str
+
+    def read(self, number: int) -> bytes | None:
+        """What a step gave out, if it got so far."""
+        with self.ledger._transaction("write") as db:
+            db.execute(_JOURNAL)
+            return self._known(db, number)
+
+    def write(self, number: int, data: bytes) -> bytes:
+        """Keep an outcome durably; where another process was first, its outcome counts."""
+        with self.ledger._transaction("write") as db:
+            db.execute(_JOURNAL)
+            row = (self.job, number, data)
+            db.execute("INSERT OR IGNORE INTO journal VALUES (?, ?, ?)", row)
+            return self._known(db, number) or data
+
+    def _known(self, db: sqlite3.Connection, number: int) -> bytes | None:
+        query = "SELECT data FROM journal WHERE job = ? AND step = ?"
+        row = db.execute(query, (self.job, number)).fetchone()
+        return None if row is None else bytes(row[0])
 
 
 @dataclass(frozen=True)

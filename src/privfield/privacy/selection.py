@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privfield.errors import InputError
-from privfield.privacy.entropy import Entropy
+from privfield.privacy.randomness import Entropy
 
 _BLOCK_ROWS = 256  # at most so many rows, and
 _BLOCK_SCORES = 2**16  # so many scores (or one row) at once: temporaries stay in the cache

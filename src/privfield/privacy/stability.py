@@ -19,7 +19,7 @@ from functools import lru_cache
 
 from privfield.errors import InputError
 from privfield.privacy.budgets import ApproxDP, NonPrivate, check_budget
-from privfield.privacy.entropy import Entropy
+from privfield.privacy.randomness import Entropy
 
 _BITS = 96  # probabilities are whole multiples of 2^-96, rounded down
 _GRID = 1 << _BITS

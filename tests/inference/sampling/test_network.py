@@ -11,7 +11,7 @@ from scipy.sparse import coo_array, csr_array
 from privfield.errors import InputError
 from privfield.inference.sampling import sample_network
 from privfield.inference.sampling.couplings import read_network
-from privfield.inference.sampling.network import choose_method
+from privfield.inference.sampling.sparse import choose_method
 
 SAMPLERS = [("glauber", 4), ("glauber", 70), ("swendsen-wang", 4)]
 

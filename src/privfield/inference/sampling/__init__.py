@@ -6,8 +6,8 @@ from privfield.inference.sampling.diagnostics import (
     split_r_hat,
 )
 from privfield.inference.sampling.gibbs import sample_gibbs
-from privfield.inference.sampling.network import sample_network
 from privfield.inference.sampling.run import SampleResult
+from privfield.inference.sampling.sparse import sample_network
 
 __all__ = [
     "Diagnostic",

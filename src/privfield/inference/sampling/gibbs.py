@@ -7,10 +7,9 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privfield.checks import check_rng
 from privfield.errors import InputError
-from privfield.inference.checks import check_rng
 from privfield.inference.factors import Factors
-from privfield.inference.pace import Pace
 from privfield.inference.sampling.couplings import chain_words
 from privfield.inference.sampling.run import (
     MAX_BYTES,
@@ -20,6 +19,7 @@ from privfield.inference.sampling.run import (
     sample_chains,
 )
 from privfield.inference.sampling.start_state import StartStates
+from privfield.kernels.pace import Pace
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

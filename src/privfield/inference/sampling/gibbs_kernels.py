@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from privfield.inference.sampling.xoshiro import next_word
+from privfield.kernels.xoshiro import next_word
 
 _TWO_64 = 2.0**64
 

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from privfield.inference.pace import Pace
 from privfield.inference.sampling.couplings import Network, chain_words, start_states
+from privfield.kernels.pace import Pace
 
 FloatArray = NDArray[np.float64]
 Words = NDArray[np.uint64]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numba import int8, njit, uint16, uint64
 
-from privfield.inference.sampling.xoshiro import next_word
+from privfield.kernels.xoshiro import next_word
 
 LANES = 64
 CELLS = 2048  # of the table that brackets the logistic function

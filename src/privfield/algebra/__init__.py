@@ -1,0 +1,1 @@
+"""Small algebra that many rooms share: interactions of tables."""

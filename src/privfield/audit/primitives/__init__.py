@@ -1,0 +1,1 @@
+"""Checks of the samplers that mechanisms are built from."""

@@ -1,0 +1,143 @@
+"""Paths that a user typed: checked before anything is read or spent."""
+
+from __future__ import annotations
+
+import glob
+import os
+import tempfile
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from privfield.errors import InputError
+
+if TYPE_CHECKING:
+    from privfield.data.table import Table
+    from privfield.models.base import Model
+    from privfield.schema import Schema
+
+_OTHER_PROGRAMS = {
+    (".xlsx", ".xls", ".xlsm", ".ods"): "a spreadsheet",
+    (".sav", ".zsav", ".por"): "an SPSS file",
+    (".dta",): "a Stata file",
+    (".sas7bdat", ".xpt"): "a SAS file",
+    (".rds", ".rdata", ".rda"): "an R file",
+}
+
+
+def check_output(path: str, force: bool) -> Path:
+    """Refuse, before any work, an output that could not be written at its end."""
+    target = Path(path)
+    if not path or target.is_dir():
+        raise InputError(f"--output: {path!r} is a folder; a file name is needed.")
+    if not target.parent.is_dir():
+        raise InputError(f"--output: the folder {str(target.parent)!r} does not exist.")
+    if target.exists() and not force:
+        raise InputError(f"--output: {path!r} exists already. Add --force to replace it.")
+    try:
+        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}."):
+            pass
+    except OSError as error:
+        raise InputError(
+            f"--output: cannot write in {str(target.parent)!r}: {error.strerror}."
+        ) from None
+    return target
+
+
+def check_data_path(path: str) -> None:
+    """Point out files of other programs; what is left is checked where it is opened."""
+    suffix = Path(path).suffix.lower()
+    for suffixes, what in _OTHER_PROGRAMS.items():
+        if suffix in suffixes:
+            raise InputError(
+                f"FILE: {path!r} is {what}. Export the table as CSV (UTF-8) or Parquet, and name "
+                "that file."
+            )
+    if os.path.isfile(path) and suffix in (".csv", ".tsv", ".txt"):
+        with open(path, "rb") as file:
+            start = file.read(4)
+        if start in (b"PK\x03\x04", b"\xd0\xcf\x11\xe0"):
+            raise InputError(
+                f"FILE: {path!r} is a spreadsheet with another name. Export the table as CSV "
+                "(UTF-8), and name that file."
+            )
+
+
+def nearby(path: str) -> str:
+    """A file next to it with nearly the same name."""
+    from difflib import get_close_matches
+
+    folder = os.path.dirname(path) or "."
+    if not os.path.isdir(folder):
+        return f" There is no folder {folder!r} either."
+    close = get_close_matches(os.path.basename(path), os.listdir(folder), 1)
+    return f" Did you mean {os.path.join(os.path.dirname(path), close[0])!r}?" if close else ""
+
+
+def open_data(path: str, schema: Schema) -> Table:
+    """The table in a file; reads its header only."""
+    from privfield.data.table import open_table
+
+    check_data_path(path)
+    if not os.path.exists(path) and not glob.has_magic(path):
+        raise InputError(f"FILE: there is no file {path!r}.{nearby(path)}")
+    try:
+        return open_table(path, schema)
+    except InputError as error:
+        text = str(error)
+        if "It has 1 column." in text and len(schema) > 1:
+            text += " Its cells must be separated by commas, semicolons or tabs."
+        raise InputError(text.replace("path: ", "FILE: ", 1)) from None
+
+
+def read_schema(path: str) -> Schema:
+    """A schema file; columns that still wait for their levels are named."""
+    from privfield.schema import Schema
+
+    waiting = _unfilled(path)
+    if waiting:
+        more = f" and {len(waiting) - 1} more" if len(waiting) > 1 else ""
+        raise InputError(
+            f"schema: {path!r} is not filled in yet: write what {waiting[0]!r}{more} may hold, "
+            'such as levels = ["no", "yes"], or delete the section of a column you do not need.'
+        )
+    try:
+        return Schema.read(path)
+    except InputError as error:
+        hint = "" if os.path.exists(path) else f"{nearby(path)} `privfield init` begins one."
+        raise InputError(str(error).replace("path: ", "schema: ", 1) + hint) from None
+
+
+def _unfilled(path: str) -> list[str]:
+    try:
+        document: Any = tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
+        sections = document["variables"].items()
+        return [name for name, section in sections if section.get("levels") == []]
+    except (OSError, ValueError, KeyError, AttributeError):  # Schema.read tells what is wrong
+        return []
+
+
+def load_model(path: str) -> Any:
+    """Whatever model is in a file."""
+    from privfield.models.saving import load
+
+    try:
+        return load(path)
+    except InputError as error:
+        hint = ""
+        if path.lower().endswith((".csv", ".parquet", ".toml", ".ledger")):
+            hint = " A model file is what `privfield fit … -o model.pf` writes."
+        raise InputError(str(error).replace("path: ", "M: ", 1) + hint) from None
+
+
+def load_field(path: str) -> Model:
+    """A model over variables of a schema; chains are something else."""
+    from privfield.models.base import Model
+
+    model = load_model(path)
+    if not isinstance(model, Model):
+        raise InputError(
+            f"M: {path!r} holds a chain of states; this command needs a model of variables. "
+            "Use it from Python: pf.load(path)."
+        )
+    return model

@@ -1,0 +1,39 @@
+"""`privfield check`: how well the data fit the schema, for their owner only."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import typer
+
+from privfield.cli.arguments import options
+from privfield.cli.terminal.console import say, say_json
+
+HELP = """Count what in FILE does not fit the schema. PRIVATE: for the data's owner only.
+
+Example:  [bold]privfield check symptoms.csv --schema symptoms.toml[/bold]
+
+The numbers are exact, no noise protects anybody in them: never publish or store them. Nothing is
+charged, because nothing may leave.
+"""
+
+
+def add_to(app: typer.Typer) -> None:
+    """Make this a command of the application."""
+    app.command("check", help=options.flow(HELP))(check)
+
+
+def check(file: options.DataFile, schema: options.SchemaFile, json: options.Json = False) -> None:
+    """Count, and show to the owner."""
+    from privfield.cli.arguments.files import open_data, read_schema
+    from privfield.cli.terminal.bars import bars
+    from privfield.data.check import check as count
+
+    rules = read_schema(schema)
+    open_data(file, rules)
+    with bars("reading"):
+        found = count(file, rules)
+    if json:
+        say_json({"PRIVATE": "for the data's owner only; never publish or store", **asdict(found)})
+    else:
+        say(repr(found))

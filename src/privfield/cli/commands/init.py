@@ -1,0 +1,96 @@
+"""`privfield init`: begin a schema from the header of a file."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from privfield.cli.arguments import options
+from privfield.cli.terminal.console import note, say, say_json
+from privfield.errors import InputError
+
+HELP = """Begin a schema file from the header of FILE. No record is read.
+
+Example:  [bold]privfield init symptoms.csv --levels no,yes -o symptoms.toml[/bold]
+
+What a column may hold is public knowledge, so it comes from you: with --levels for all columns, or
+in the file afterwards. The file explains its keys, among them `unknown`: the level that values
+outside the schema are read as.
+"""
+
+
+def add_to(app: typer.Typer) -> None:
+    """Make this a command of the application."""
+    app.command("init", help=options.flow(HELP))(init)
+
+
+def init(
+    file: options.DataFile,
+    output: Annotated[str, options.output("S", "The schema file to write.")] = "schema.toml",
+    levels: Annotated[
+        str | None, typer.Option(metavar="no,yes", help="What every column may hold.")
+    ] = None,
+    levels_are_public: Annotated[
+        bool,
+        typer.Option(
+            "--levels-are-public",
+            help="Read the levels from the records; the model card will say so.",
+        ),
+    ] = False,
+    force: options.Force = False,
+    json: options.Json = False,
+) -> None:
+    """Read the names of the columns; write a schema."""
+    from privfield.cli.arguments.files import check_output
+    from privfield.data.sources.header import column_names
+    from privfield.files import write_whole
+    from privfield.schema.draft import draft, levels_in, split_levels
+    from privfield.words import counted
+
+    if levels is not None and levels_are_public:
+        raise InputError("--levels and --levels-are-public exclude each other.")
+    given = split_levels(levels) if levels is not None else []
+    target = check_output(output, force)
+    names, remarks = column_names(file)
+    found = levels_in(file, names) if levels_are_public else dict.fromkeys(names, given)
+    text = draft(found, public=levels_are_public)
+    with write_whole(target) as stream:
+        stream.write(text.encode())
+    waiting = [name for name in names if not found[name]]
+    read = "the records, because you called the levels public" if levels_are_public else None
+    if json:
+        say_json(
+            {
+                "schema": str(target),
+                "columns": names,
+                "fill_in": waiting,
+                "levels_are_public": levels_are_public,
+            }
+        )
+        return
+    say(f"Wrote {target}: {counted(len(names), 'column')}, from {read or 'the header only'}.")
+    for remark in remarks:
+        note(f"Note: {remark}.")
+    _next_steps(file, str(target), found, waiting)
+
+
+def _next_steps(file: str, target: str, found: dict[str, list[str]], waiting: list[str]) -> None:
+    if waiting:
+        note(
+            f"Fill in what {'this column' if len(waiting) == 1 else f'{len(waiting)} columns'} may "
+            f"hold, and delete the sections of columns you do not need (names, ids):\n  "
+            + ", ".join(waiting[:6])
+            + (", …" if len(waiting) > 6 else "")
+        )
+    else:
+        first = next(iter(found.values()))[0]
+        note(
+            f"Values outside the schema, and empty ones, will be read as the first level (here "
+            f"{first!r});\nchange `unknown` and `missing` in the file if another suits better. "
+            "Delete the sections of\ncolumns you do not need (names, ids)."
+        )
+    note(
+        f"Then: privfield check {file} --schema {target}   (for you only: counts what does not fit)"
+    )
+    note(f"      privfield plan {target} --n <rows> --epsilon 1 --delta 1e-6")

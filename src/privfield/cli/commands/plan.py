@@ -1,0 +1,70 @@
+"""`privfield plan`: what a study will cost and how good it will be, before any data is read."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from privfield.cli.arguments import options
+from privfield.cli.terminal.console import say, say_json
+
+HELP = """Predict error, memory and the better method. Reads the schema only, never data.
+
+Example:  [bold]privfield plan symptoms.toml --n 5000 --epsilon 1 --delta 1e-6[/bold]
+
+With --accuracy it also says how many rows, or how much budget, that accuracy would need.
+"""
+
+
+def add_to(app: typer.Typer) -> None:
+    """Make this a command of the application."""
+    app.command("plan", help=options.flow(HELP))(plan)
+
+
+def plan(
+    schema: Annotated[str, typer.Argument(metavar="S", help="The schema file.")],
+    n: Annotated[
+        int, typer.Option("--n", "-n", metavar="N", parser=options.count, help="Rows, or a guess.")
+    ],
+    epsilon: options.Epsilon = None,
+    delta: options.Delta = None,
+    rho: options.Rho = None,
+    accuracy: Annotated[
+        float | None,
+        typer.Option(metavar="A", parser=options.number, help="The error you can live with."),
+    ] = None,
+    max_memory: Annotated[
+        str | None, typer.Option(metavar="8GB", help="What this machine may use.")
+    ] = None,
+    model: Annotated[
+        str, typer.Option(metavar="KIND", help="auto, ising, pairwise, polynomial or structure.")
+    ] = "auto",
+    cliques: Annotated[
+        str, typer.Option(metavar="C", help="auto, all-pairs, or as for `privfield fit`.")
+    ] = "auto",
+    adjacency: options.Adjacency = "replace-one",
+    json: options.Json = False,
+) -> None:
+    """Predict."""
+    from privfield.cli.arguments.budget import read_budget
+    from privfield.cli.arguments.cliques import read_cliques
+    from privfield.cli.arguments.files import read_schema
+    from privfield.planning.plan import plan as predict
+
+    budget = read_budget(epsilon, delta, rho)
+    rules = read_schema(schema)
+    found = predict(
+        rules,
+        n,
+        budget,
+        model=model,
+        accuracy=accuracy,
+        adjacency=adjacency,
+        cliques=read_cliques(cliques, rules),
+        max_memory=max_memory,
+    )
+    if json:
+        say_json(found.to_json())
+    else:
+        say(str(found))

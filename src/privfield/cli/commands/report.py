@@ -1,0 +1,63 @@
+"""`privfield report`: one HTML file that says what was found and what it cost."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from privfield.cli.arguments import options
+from privfield.cli.terminal.console import say, say_json, say_stamp
+from privfield.errors import InputError
+
+HELP = """Write a report: the network, intervals, what was protected, a methods paragraph.
+
+Example:  [bold]privfield report model.pf -o report.html[/bold]
+
+One file that opens in any browser and asks the network for nothing. Costs no privacy.
+"""
+
+
+def add_to(app: typer.Typer) -> None:
+    """Make this a command of the application."""
+    app.command("report", help=options.flow(HELP))(report)
+
+
+def report(
+    model: options.ModelFile,
+    output: Annotated[str, options.output("F", "The HTML file to write.")],
+    level: Annotated[
+        float, typer.Option(metavar="L", parser=options.number, help="Of the intervals.")
+    ] = 0.95,
+    replicates: Annotated[
+        int | None,
+        typer.Option(
+            metavar="R",
+            min=20,
+            help="Simulate so many studies for the intervals; slower. By default: delta method.",
+        ),
+    ] = None,
+    title: Annotated[str | None, typer.Option(metavar="T", help="Of the page.")] = None,
+    force: options.Force = False,
+    json: options.Json = False,
+) -> None:
+    """Load, draw, write."""
+    from privfield.cli.arguments.files import check_output, load_model
+    from privfield.cli.terminal.bars import bars
+    from privfield.reporting import write_report
+
+    if not 0 < level < 1:
+        raise InputError(f"--level must lie between 0 and 1; got {level:g}.")
+    target = check_output(output, force)
+    found = load_model(model)
+    totals = {} if replicates is None else {"simulated studies": replicates}
+    with bars("uncertainty", totals) as progress:
+        write_report(
+            found, target, level=level, replicates=replicates, title=title, progress=progress
+        )
+    if json:
+        size = target.stat().st_size
+        say_json({"report": str(target), "bytes": size, "stamp": found.stamp})
+        return
+    say_stamp(found.stamp)
+    say(f"Wrote {target}: open it in a browser.")

@@ -1,0 +1,134 @@
+"""Synthetic rows in pieces, so that memory does not grow with their number."""
+
+from __future__ import annotations
+
+import csv as csv_text
+import io
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import numpy as np
+
+from privfield.errors import InputError
+from privfield.files import write_whole
+from privfield.progress import Progress, ProgressCallback
+
+if TYPE_CHECKING:
+    from privfield.models.base import Model
+    from privfield.schema import Variable
+
+_PIECE_CELLS = 4_000_000  # of codes drawn at a time
+_MOST_ROWS = 200_000
+_SUFFIXES = (".csv", ".parquet", ".pq")
+
+
+def check_suffix(path: Path) -> None:
+    """CSV or Parquet, by the file's name."""
+    if path.suffix.lower() not in _SUFFIXES:
+        raise InputError(f"--output must end in {', '.join(_SUFFIXES)}; got {path.name!r}.")
+
+
+def choose_method(model: Model, method: str) -> str:
+    """Exact where it fits in memory."""
+    if method not in ("auto", "exact", "gibbs"):
+        raise InputError(f"--method must be auto, exact or gibbs; got {method!r}.")
+    if method != "auto":
+        return method
+    from privfield.inference.contraction.plan import DEFAULT_MAX_BYTES
+    from privfield.models.network import NetworkIsing
+
+    if isinstance(model, NetworkIsing):
+        return "chains"
+    size = model.inference_size()
+    return "exact" if size.complete and size.bytes <= DEFAULT_MAX_BYTES else "gibbs"
+
+
+def write_rows(
+    model: Model,
+    n: int,
+    path: Path,
+    rng: np.random.Generator,
+    method: str,
+    progress: ProgressCallback | None = None,
+) -> None:
+    """Draw n rows and write them; the file appears whole or not at all."""
+    import pyarrow as pa
+
+    variables = model.schema.variables
+    schema = pa.schema([pa.field(v.name, _kind(v)) for v in variables])
+    levels = (level for v in variables if v.kind != "number" for level in v.levels)
+    quoted = any(re.search('[",\r\n]', level) or not level for level in levels)
+    with write_whole(path) as file, _writer(path, file, schema, quoted) as writer:
+        done = 0
+        for states in _pieces(model, n, rng, method):
+            columns = [
+                _column(v, np.ascontiguousarray(codes))
+                for v, codes in zip(variables, states.T, strict=True)
+            ]
+            writer.write(pa.record_batch(columns, schema=schema))
+            done += len(states)
+            if progress is not None:
+                progress(Progress("drawing rows", done))
+
+
+def _pieces(model: Model, n: int, rng: np.random.Generator, method: str) -> Iterator[Any]:
+    size = max(1, min(_MOST_ROWS, _PIECE_CELLS // len(model.schema)))
+    left = n
+    while left:
+        states = model.sample(min(size, left), rng, method=method)
+        left -= len(states)
+        spins = states.dtype.kind == "i"  # −1 and +1
+        yield (states > 0).astype(np.uint8) if spins else states
+
+
+def _header(names: Sequence[str]) -> bytes:
+    text = io.StringIO()
+    csv_text.writer(text, lineterminator="\n").writerow(names)
+    return text.getvalue().encode()
+
+
+def _writer(path: Path, file: BinaryIO, schema: Any, quoted: bool) -> Any:
+    if path.suffix.lower() == ".csv":
+        from pyarrow import csv
+
+        file.write(_header(schema.names))
+        style = "needed" if quoted else "none"  # Arrow's "needed" quotes every text
+        options = csv.WriteOptions(include_header=False, quoting_style=style)
+        return csv.CSVWriter(file, schema, write_options=options)
+    import pyarrow.parquet as pq
+
+    return _Batches(pq.ParquetWriter(file, schema))
+
+
+class _Batches:
+    """A Parquet writer that takes record batches under the name that CSV's has."""
+
+    def __init__(self, writer: Any) -> None:
+        self._writer = writer
+
+    def write(self, batch: Any) -> None:
+        self._writer.write_batch(batch)
+
+    def __enter__(self) -> _Batches:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self._writer.close()
+
+
+def _kind(variable: Variable) -> Any:
+    import pyarrow as pa
+
+    return pa.int32() if variable.kind == "number" else pa.string()
+
+
+def _column(variable: Variable, codes: Any) -> Any:
+    """Numbers as numbers, everything else by the name of its level."""
+    import pyarrow as pa
+
+    if variable.kind == "number":
+        return pa.array(codes.astype(np.int32))
+    names = pa.array(variable.levels, pa.string())
+    return names.take(pa.array(codes))

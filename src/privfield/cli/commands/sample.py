@@ -1,0 +1,66 @@
+"""`privfield sample`: synthetic rows from a model, any number of them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from privfield.cli.arguments import options
+from privfield.cli.terminal.console import note, say, say_json, say_stamp
+
+HELP = """Draw synthetic rows from a model. Costs no privacy.
+
+Example:  [bold]privfield sample model.pf -n 1e6 -o synthetic.parquet[/bold]
+
+Writes CSV or Parquet by the suffix of -o, a piece at a time: 1e7 rows need no more memory than 1e5.
+What the schema forbids never appears.
+"""
+
+
+def add_to(app: typer.Typer) -> None:
+    """Make this a command of the application."""
+    app.command("sample", help=options.flow(HELP))(sample)
+
+
+def sample(
+    model: options.ModelFile,
+    n: Annotated[
+        int, typer.Option("-n", "--n", metavar="N", parser=options.count, help="How many rows.")
+    ],
+    output: Annotated[str, options.output("F", "The file to write: .csv or .parquet.")],
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            metavar="K", min=0, help="To get the same rows again; privacy is not at stake."
+        ),
+    ] = None,
+    method: Annotated[
+        str, typer.Option(metavar="M", help="auto, exact, or gibbs for models too large for exact.")
+    ] = "auto",
+    force: options.Force = False,
+    json: options.Json = False,
+) -> None:
+    """Draw and write."""
+    import numpy as np
+
+    from privfield.cli.arguments.files import check_output, load_field
+    from privfield.cli.commands.rows import check_suffix, choose_method, write_rows
+    from privfield.cli.terminal.bars import bars
+    from privfield.words import counted
+
+    target = check_output(output, force)
+    check_suffix(target)
+    found = load_field(model)
+    chosen = choose_method(found, method)
+    rng = np.random.default_rng(seed)
+    with bars("drawing rows", {"drawing rows": n}) as progress:
+        write_rows(found, n, target, rng, chosen, progress)
+    if json:
+        say_json({"output": str(target), "rows": n, "method": chosen, "stamp": found.stamp})
+        return
+    say_stamp(found.stamp)
+    rows, variables = counted(n, "synthetic row"), counted(len(found.schema), "variable")
+    say(f"Wrote {target}: {rows} of {variables}.")
+    if chosen == "gibbs":
+        note("Drawn by Markov chains (gibbs): rows are only nearly independent.")

@@ -1,0 +1,213 @@
+"""`privfield structure`: which variables are related, released only if it is stable."""
+
+from __future__ import annotations
+
+import json as json_format
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from privfield.cli.arguments import options
+from privfield.cli.terminal.console import note, say, say_json, say_stamp
+from privfield.cli.terminal.exit_codes import NOTHING_STABLE, Stopped
+from privfield.errors import InputError
+
+if TYPE_CHECKING:
+    from privfield.privacy.budgets import Budget
+    from privfield.schema import Schema
+
+HELP = """Learn which variables of FILE are related; released only if it is stable.
+
+Example:  [bold]privfield structure data.csv --schema s.toml --epsilon 1 --delta 1e-6
+-o graph.csv[/bold]
+
+Writes GraphML, JSON (networkx node-link) or CSV (one edge per line), by the suffix of -o. Where
+nothing is stable enough, nothing is written, the exit code is 4, and the budget is spent.
+"""
+SUFFIXES = (".graphml", ".json", ".csv")
+
+
+def add_to(app: typer.Typer) -> None:
+    """Make this a command of the application."""
+    app.command("structure", help=options.flow(HELP))(structure)
+
+
+def structure(
+    file: options.DataFile,
+    schema: options.SchemaFile,
+    output: Annotated[str, options.output("G", "The graph to write: .graphml, .json or .csv.")],
+    epsilon: options.Epsilon = None,
+    delta: options.Delta = None,
+    min_weight: Annotated[
+        float,
+        typer.Option(metavar="W", parser=options.number, help="The weakest edge that matters."),
+    ] = 0.2,
+    width: Annotated[
+        float,
+        typer.Option(metavar="W", parser=options.number, help="Bound on Σ|weights| of a variable."),
+    ] = 2.0,
+    method: Annotated[
+        str, typer.Option(metavar="M", help="regression, correlation or chow-liu.")
+    ] = "regression",
+    release: Annotated[
+        str | None, typer.Option(metavar="R", help="How it is released; by default edge-majority.")
+    ] = None,
+    adjacency: options.Adjacency = "replace-one",
+    ledger: options.LedgerFile = None,
+    total: options.Total = None,
+    job: options.Job = None,
+    insecure_seed: options.Seed = None,
+    yes: options.Yes = False,
+    force: options.Force = False,
+    json: options.Json = False,
+) -> None:
+    """Check, announce, spend, write or say that there is nothing."""
+    from privfield.cli.arguments.budget import in_words, read_budget
+    from privfield.cli.arguments.files import check_output, open_data, read_schema
+    from privfield.cli.arguments.sizes import public_rows
+    from privfield.cli.spending import Purse, ask, warn_of_seed
+    from privfield.cli.terminal.bars import bars
+    from privfield.learners.structure import StructureLearner
+    from privfield.privacy.released import cost_to_json
+    from privfield.words import counted
+
+    budget = read_budget(epsilon, delta, None)
+    if not delta:
+        raise InputError(
+            "--delta is missing: a stable release fails to protect with a small probability δ, "
+            "such as 1e-6."
+        )
+    target = check_output(output, force)
+    if target.suffix.lower() not in SUFFIXES:
+        raise InputError(f"--output must end in {', '.join(SUFFIXES)}; got {target.name!r}.")
+    rules = read_schema(schema)
+    table = open_data(file, rules)
+    purse = Purse(ledger, total, job, budget, adjacency)
+    extra: dict[str, Any] = {} if release is None else {"release": release}
+    learner = StructureLearner(
+        budget,
+        width=width,
+        min_weight=min_weight,
+        method=method,
+        schema=rules,
+        adjacency=adjacency,
+        job=purse.job,
+        insecure_seed=insecure_seed,
+        **extra,
+    )
+    warn_of_seed(insecure_seed)
+    note(f"Spending  {purse.spending()} on the graph of {file} ({adjacency})")
+    note(f"Ledger    {purse.preview()}")
+    with purse.watch(learner):
+        if method == "regression":
+            with bars("counting rows"):
+                rows = public_rows(table, adjacency)
+            settings = {"min_weight": min_weight, "width": width, "adjacency": adjacency}
+            expected = _forecast(rules, rows, budget, release or "edge-majority", settings)
+            note(f"Expected  {expected}")
+        purse.check()
+        ask(yes or purse.is_known, always=False)
+        with bars("reading") as progress:
+            learner.set_params(ledger=purse.open(), progress=progress)
+            learner.fit(file)
+            graph: Any = learner.graph_
+            if graph is not None:
+                write_graph(graph, target)
+    stamp, advice = learner.release_.stamp, _in_options(learner.advice_)
+    found = {
+        "graph": None if graph is None else str(target),
+        "stamp": stamp,
+        "edges": None if graph is None else [list(edge) for edge in graph.edges],
+        "cost": cost_to_json(learner.cost_),
+        "ledger": purse.summary(),
+        "advice": advice,
+    }
+    if json:
+        say_json(found)
+    elif graph is None:
+        note(f"privfield: {advice} The budget is spent, and no file was written.")
+    else:
+        say_stamp(stamp)
+        say(
+            f"Wrote {target}: {counted(graph.number_of_nodes(), 'variable')}, "
+            f"{counted(graph.number_of_edges(), 'edge')}."
+        )
+        if not stamp:
+            say(f"Spent: {in_words(learner.cost_)}.")
+        if not graph.number_of_edges():
+            note(
+                "No edge does not mean that nothing is related: where rows are too few, or "
+                f"relations weaker\nthan --min-weight {min_weight:g}, the answer is the same. "
+                "`privfield plan --model structure` says how many rows are enough."
+            )
+    if graph is None:
+        raise Stopped(NOTHING_STABLE)
+
+
+def _forecast(
+    schema: Schema, rows: int | None, budget: Budget, rule: str, settings: dict[str, Any]
+) -> str:
+    """What `privfield plan` says about this way of release, where the number of rows is public."""
+    from privfield.planning.plan import plan
+
+    unknown = "no forecast here; `privfield plan --model structure` has one for a guess of --n"
+    if not rows:
+        return unknown if rows is None else "nothing: there are no rows"
+    try:
+        found = plan(schema, rows, budget, model="structure", **settings)
+    except InputError:  # whether it can be learned is for the learner to say
+        return unknown
+    own = [each.success for each in found.methods if each.name == rule]
+    if not own or own[0] is None:
+        return unknown
+    text = f"the whole graph, all right, with a chance of {_chance(own[0])} ({rows:,} rows)"
+    best = found.recommended
+    if best.success is not None and best.success > own[0] + 0.1:
+        text += f"; {_chance(best.success)} with {best.name}: see `privfield plan`"
+    return text
+
+
+def _chance(share: float) -> str:
+    """A probability in words."""
+    if share < 0.01 or share > 0.99:
+        return "below 1%" if share < 0.5 else "above 99%"
+    return f"about {share:.0%}"
+
+
+def _in_options(advice: str | None) -> str | None:
+    """Advice for Python as advice for the command line."""
+    if advice is None:
+        return None
+    call = "pf.MarginalLearner(budget, cliques='learn')"
+    return advice.replace(call, "privfield fit --cliques learn").replace(
+        "min_weight", "--min-weight"
+    )
+
+
+def write_graph(graph: Any, path: Path, kind: str | None = None) -> None:
+    """A networkx graph as "graphml", "json" or "csv"; without a kind, as the suffix says."""
+    import csv
+    import io
+
+    import networkx as nx
+
+    from privfield.files import write_whole
+
+    kind = kind or path.suffix.lower().removeprefix(".")
+    buffer = io.BytesIO()
+    if kind == "graphml":
+        nx.write_graphml(graph, buffer)
+    elif kind == "json":
+        data = nx.node_link_data(graph, edges="edges")
+        buffer.write(json_format.dumps(data, indent=1, ensure_ascii=False).encode())
+    else:
+        text = io.StringIO()
+        keys = sorted({key for *_, data in graph.edges(data=True) for key in data})
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(["first", "second", *keys])
+        for first, second, data in graph.edges(data=True):
+            writer.writerow([first, second, *(data.get(key, "") for key in keys)])
+        buffer.write(text.getvalue().encode())
+    with write_whole(path) as file:
+        file.write(buffer.getvalue())

@@ -1,0 +1,188 @@
+"""Before and after a charge: what will be spent, is that right, and what was charged if it ends."""
+
+from __future__ import annotations
+
+import sys
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from privfield.cli.arguments.budget import in_words, read_total
+from privfield.cli.terminal.console import is_terminal, note, warn
+from privfield.cli.terminal.exit_codes import INTERRUPTED, Stopped
+from privfield.errors import BudgetRefused, InputError
+
+if TYPE_CHECKING:
+    from privfield.privacy.budgets import Budget
+    from privfield.privacy.ledger import Ledger
+
+
+_WEAK = 7  # the ε from which somebody who knows all else may guess right in 999 of 1000 cases
+
+
+class Purse:
+    """The ledger of a command, if there is one; a new one is made only when `open` is called."""
+
+    def __init__(
+        self, path: str | None, total: str | None, job: str | None, budget: Budget, adjacency: str
+    ) -> None:
+        self.path, self.job, self.budget, self._adjacency = path, job, budget, adjacency
+        self.ledger: Ledger | None = None
+        self._known: set[str] = set()
+        self._made = False
+        if path is None:
+            if total is not None or job is not None:
+                raise InputError(
+                    f"--{'total' if total is not None else 'job'} needs --ledger: a file that "
+                    "remembers what was spent."
+                )
+            return
+        self.job = job or uuid.uuid4().hex[:12]  # so that the model can name its charge
+        self._total = read_total(total, budget)
+        if not Path(path).exists():
+            _check_folder(path)
+        else:
+            self._connect(None if total is None else self._total)
+
+    def _connect(self, total: Budget | None) -> None:
+        from privfield.privacy.ledger import Ledger
+
+        assert self.path is not None
+        try:
+            self.ledger = Ledger(self.path, total, self._adjacency)
+        except InputError as error:
+            raise InputError(f"--ledger: {str(error).removeprefix('path: ')}") from None
+        self._known = {charge.job for charge in self.ledger.charges()}
+
+    def open(self) -> Ledger | None:
+        """The ledger to charge."""
+        if self.path is not None and self.ledger is None:
+            self._connect(self._total)
+            self._made = True
+        return self.ledger
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the job was charged before: nothing more will be."""
+        return self.job is not None and self.job in self._known
+
+    def spending(self) -> str:
+        """What this command will spend, in words."""
+        if self.is_known:
+            return "nothing"
+        weak = _epsilon(self.budget) > _WEAK
+        return in_words(self.budget) + " (next to no promise)" * weak
+
+    def check(self) -> None:
+        """Refuse at once what the ledger certainly cannot pay, before anybody is asked.
+
+        Only an empty one is refused here: whether a smaller rest is enough, the charge itself says.
+        """
+        if self.ledger is not None and not self.is_known and self.ledger.remaining is None:
+            raise BudgetRefused(
+                f"budget refused. Total: {in_words(self.ledger.total)}. Requested: "
+                f"{in_words(self.budget)}. Remaining: nothing."
+            )
+
+    def preview(self) -> str:
+        """What the ledger says before this charge."""
+        if self.path is None:
+            return "none: nothing remembers what was spent. --ledger study.ledger would."
+        if self.ledger is None:
+            return f"{self.path}, which will be new, with a total of {in_words(self._total)}"
+        if self.is_known:
+            return (
+                f"{self.path} knows the job {self.job!r}: nothing more will be charged, and what "
+                "was measured then is used, whatever the file holds now"
+            )
+        left = in_words(self.ledger.remaining)
+        return f"{self.path}: {left} left of {in_words(self.ledger.total)}"
+
+    def charged(self) -> list[Any]:
+        """What this command charged so far."""
+        if self.ledger is None:
+            return []
+        return [charge for charge in self.ledger.charges() if charge.job not in self._known]
+
+    def summary(self) -> dict[str, Any] | None:
+        """The ledger after this charge, for programs."""
+        if self.ledger is None:
+            return None
+        left = self.ledger.remaining
+        return {
+            "path": self.path,
+            "jobs": [charge.job for charge in self.charged()],
+            "total": self.ledger.total.to_json(),
+            "remaining": None if left is None else left.to_json(),
+        }
+
+    @contextmanager
+    def watch(self, learner: Any) -> Iterator[None]:
+        """Ctrl-C says what was charged before it ends the command."""
+        try:
+            yield
+        except InputError:
+            self._forget()
+            raise
+        except KeyboardInterrupt:
+            note(f"\nprivfield: interrupted, no file was written. {self._after(learner)}")
+            raise Stopped(INTERRUPTED) from None
+
+    def _forget(self) -> None:
+        """Take back a ledger made for a release that was refused: its total is not settled yet."""
+        if self._made and self.ledger is not None and not self.ledger.charges():
+            self.ledger.path.unlink()
+
+    def _after(self, learner: Any) -> str:
+        charges = self.charged()
+        if charges:
+            last = charges[-1]
+            return (
+                f"{self.path} was charged {in_words(last.cost)}. Run the same command with --job "
+                f"{last.job} to finish at no further cost."
+            )
+        if self.ledger is not None:
+            return "Nothing was charged."
+        cost = vars(learner).get("cost_")
+        if cost is not None:
+            return (
+                f"The release was made and is lost; had it been seen, its cost would be "
+                f"{in_words(cost)}. With --ledger an interrupted fit can be finished for free."
+            )
+        return "Nothing was released, so nothing was spent."
+
+
+def _epsilon(budget: Budget) -> float:
+    found = getattr(budget, "epsilon", None)
+    return float(budget.epsilon_at(1e-6) if found is None else found)
+
+
+def warn_of_seed(seed: int | None) -> None:
+    """Say, before anything else, that nobody is protected."""
+    if seed is not None:
+        warn("NOT PRIVATE: --insecure-seed makes the noise repeatable. For study only.")
+
+
+def _check_folder(path: str) -> None:
+    parent = Path(path).absolute().parent
+    if not parent.is_dir():
+        raise InputError(f"--ledger: the folder {str(parent)!r} does not exist.")
+
+
+def ask(yes: bool, always: bool = True) -> None:
+    """Go on only if somebody says so; where nobody can be asked, only unless `always`."""
+    if yes or not (always or is_terminal()):
+        return
+    if not is_terminal():
+        raise InputError(
+            "nobody can be asked here whether to spend this budget: add --yes to go on. Nothing "
+            "was spent."
+        )
+    typer.echo("Spend it? [y/N] ", nl=False, err=True)
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        note("Nothing was spent.")
+        raise Stopped(INTERRUPTED)

@@ -1,0 +1,196 @@
+"""How well a table fits its schema, for the data's owner only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfield.data.coding.coder import Coder
+from privfield.data.coding.rules import MISSING, UNKNOWN, checking_rule, reading_rule
+from privfield.data.people import People
+from privfield.data.sources.find import RawBatch
+from privfield.data.table import open_table
+from privfield.schema import Person, Schema, Variable
+
+
+@dataclass(frozen=True)
+class VariableCheck:
+    """How many values of a variable are missing or outside the schema, and what becomes of them."""
+
+    name: str
+    missing: int
+    missing_as: str
+    unknown: int
+    unknown_as: str
+
+
+@dataclass(frozen=True)
+class RuleCheck:
+    """How many rows, as they are read, break a rule that the schema calls impossible."""
+
+    rule: str
+    rows: int
+
+
+@dataclass(frozen=True)
+class PeopleCheck:
+    """How the rows spread over people; `over_limit` is None where there is no limit."""
+
+    people: int
+    rows_without_id: int
+    over_limit: int | None
+    rows_left_out: int  # beyond the limit
+
+
+@dataclass(frozen=True, repr=False)
+class CheckReport:
+    """PRIVATE: exact counts of the records. For the data's owner, never to publish or store."""
+
+    rows: int
+    ragged_rows: int  # rows of a CSV file with the wrong number of fields: all values missing
+    variables: tuple[VariableCheck, ...]
+    forbidden: tuple[RuleCheck, ...]
+    people: PeopleCheck | None
+
+    def __repr__(self) -> str:  # what a notebook shows says PRIVATE too
+        lines = [
+            "PRIVATE – for the data's owner only: exact counts, never publish or store them.",
+            "",
+            f"{self.rows:,} rows"
+            + (
+                f", {self.ragged_rows:,} of them with the wrong number of fields "
+                "(all their values are read as missing)"
+                if self.ragged_rows
+                else ""
+            ),
+            "",
+            *_columns(
+                ("variable", "missing", "read as", "outside the schema", "read as"),
+                [
+                    (
+                        *(each.name, f"{each.missing:,}", each.missing_as),
+                        *(f"{each.unknown:,}", each.unknown_as),
+                    )
+                    for each in self.variables
+                ],
+            ),
+        ]
+        if self.forbidden:
+            rules = [(each.rule, f"{each.rows:,}") for each in self.forbidden]
+            lines += ["", *_columns(("forbidden", "rows that break it"), rules)]
+        if self.people is not None:
+            lines += ["", *_people_lines(self.people)]
+        return "\n".join(lines)
+
+
+def check(data: Any, schema: Schema) -> CheckReport:
+    """Count what does not fit the schema: PRIVATE, for the data's owner only.
+
+    Reads every record once. Nothing is charged, because nothing may leave: the result is not
+    protected by any noise.
+    """
+    table = open_table(data, schema)
+    variables = schema.variables
+    codes = table.source.holds_codes
+    checkers = [Coder(each, checking_rule(each), codes) for each in variables]
+    readers = {
+        name: Coder(schema[name], reading_rule(schema[name]), codes)
+        for rule in schema.forbidden
+        for name, _ in rule
+    }
+    found = np.zeros((len(variables), 3), np.int64)
+    broken = np.zeros(len(schema.forbidden), np.int64)
+    people = _PeopleCounter(schema.unit) if schema.unit is not None else None
+    rows = ragged = 0
+    for raw in table.source.read():
+        rows += raw.rows
+        ragged += raw.rows if raw.ragged else 0
+        for position, checker in enumerate(checkers):
+            found[position] += np.bincount(checker.code(raw.columns[position]), minlength=3)
+        broken += _broken(schema, readers, raw)
+        if people is not None:
+            people.add(raw.columns[-1])
+    return CheckReport(
+        rows,
+        ragged,
+        tuple(
+            VariableCheck(
+                each.name,
+                int(counts[MISSING]),
+                each.missing,
+                int(counts[UNKNOWN]),
+                _unknown_as(each),
+            )
+            for each, counts in zip(variables, found, strict=True)
+        ),
+        tuple(
+            RuleCheck(_rule_text(rule), int(count))
+            for rule, count in zip(schema.forbidden, broken, strict=True)
+        ),
+        None if people is None else people.result(),
+    )
+
+
+def _broken(schema: Schema, readers: dict[str, Coder], raw: RawBatch) -> NDArray[np.int64]:
+    """The rows of a batch that break each forbidden rule."""
+    codes = {name: reader.code(raw.columns[schema.index(name)]) for name, reader in readers.items()}
+    counts = np.zeros(len(schema.forbidden), np.int64)
+    for position, rule in enumerate(schema.forbidden):
+        breaks = np.ones(raw.rows, np.bool_)
+        for name, levels in rule:
+            breaks &= np.isin(codes[name], [schema[name].code(level) for level in levels])
+        counts[position] = breaks.sum()
+    return counts
+
+
+class _PeopleCounter:
+    def __init__(self, unit: Person) -> None:
+        self._limit = unit.rows
+        self._people = People()
+        self._rows = 0
+
+    def add(self, ids: Any) -> None:
+        self._rows += len(ids)
+        self._people.count(ids)
+
+    def result(self) -> PeopleCheck:
+        rows = self._people.rows
+        without = self._rows - int(rows.sum())
+        if self._limit is None:
+            return PeopleCheck(rows.size, without, None, 0)
+        over = np.maximum(rows - self._limit, 0)
+        return PeopleCheck(rows.size, without, int((over > 0).sum()), int(over.sum()))
+
+
+def _people_lines(people: PeopleCheck) -> list[str]:
+    lines = [
+        f"{people.people:,} people; {people.rows_without_id:,} rows without an id count nothing"
+    ]
+    if people.over_limit is not None:
+        lines.append(
+            f"{people.over_limit:,} people have more rows than the limit; "
+            f"{people.rows_left_out:,} of their rows count nothing"
+        )
+    return lines
+
+
+def _unknown_as(variable: Variable) -> str:
+    return "nearest" if variable.unknown is None else variable.unknown
+
+
+def _rule_text(rule: Sequence[tuple[str, Sequence[str]]]) -> str:
+    return ", ".join(f"{name} = {' or '.join(levels)}" for name, levels in rule)
+
+
+def _columns(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lines of a table with columns wide enough for their entries."""
+    table = [head, *rows]
+    widths = [max(len(row[column]) for row in table) for column in range(len(head))]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in table
+    ]

@@ -1,0 +1,1 @@
+"""Values to level codes, by public rules."""

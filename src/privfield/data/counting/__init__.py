@@ -1,0 +1,1 @@
+"""Contingency tables in one pass."""

@@ -1,0 +1,118 @@
+"""Read a network: a networkx graph, a matrix, or a file of edges."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+
+from privfield.data.network.public import PublicNetwork, check_symmetric, quantise
+from privfield.data.network.scalings import check_scaling, scale
+from privfield.errors import InputError
+
+_LARGEST = 1e100
+
+
+def read_network(
+    graph: Any, scaling: str = "laplacian", weight: str | None = None
+) -> PublicNetwork:
+    """The public network in `graph`, with couplings by `scaling`.
+
+    `graph` is a networkx graph, a scipy sparse or dense matrix, or the path of an edge file: CSV
+    (two columns of node names, and one of weights if `weight` names it), Pajek (.net), GML or
+    GraphML. Edges count once each, whatever their direction and number, and weigh 1 unless
+    `weight` names an edge attribute; self-loops are dropped. A matrix is symmetric with zero
+    diagonal; its entries are weights, and with scaling="none" they are J itself.
+    """
+    name = check_scaling(scaling)
+    if weight is not None and not isinstance(weight, str):
+        raise InputError(f"weight must be None or an edge attribute; got {type(weight).__name__}.")
+    if isinstance(graph, PublicNetwork):
+        return graph
+    if isinstance(graph, str | os.PathLike):
+        from privfield.data.network.edge_files import read_edge_file
+
+        graph = read_edge_file(graph, weight)
+    if hasattr(graph, "is_directed") and hasattr(graph, "edges"):
+        adjacency, names, notes = _from_networkx(graph, weight)
+    else:
+        adjacency, names, notes = _from_matrix(graph)
+    return quantise(scale(adjacency, name), names, name, notes)
+
+
+def _from_networkx(graph: Any, weight: str | None) -> tuple[Any, tuple[Hashable, ...], Any]:
+    from scipy.sparse import csr_array
+
+    names = tuple(graph.nodes)
+    if not names:
+        raise InputError("graph is empty: it has no nodes.")
+    place = {name: i for i, name in enumerate(names)}
+    ends = np.array([(place[u], place[v]) for u, v in graph.edges()], dtype=np.int64).reshape(-1, 2)
+    values = _weights(graph, weight, len(ends))
+    loops = ends[:, 0] == ends[:, 1]
+    low, high = ends[~loops].min(axis=1), ends[~loops].max(axis=1)
+    size = len(names)
+    keys, first = np.unique(low * size + high, return_index=True)
+    given = values[~loops]
+    if (
+        weight is not None
+        and (given != given[first][np.searchsorted(keys, low * size + high)]).any()
+    ):
+        raise InputError(
+            f"graph: an edge is listed more than once with different values of {weight!r}."
+        )
+    rows, columns, data = keys // size, keys % size, given[first]
+    matrix = csr_array(
+        (np.tile(data, 2), (np.append(rows, columns), np.append(columns, rows))), shape=(size, size)
+    )
+    notes = []
+    selves = int(loops.sum())
+    if selves:
+        notes.append(f"{selves} self-loop{'s' * (selves > 1)} dropped")
+    merged = int((~loops).sum()) - len(keys)
+    if merged:
+        notes.append(f"{merged} repeated or two-way edge{'s' * (merged > 1)} counted once")
+    if graph.is_directed():
+        notes.append("directions ignored: a link either way is an edge")
+    return matrix, names, tuple(notes)
+
+
+def _weights(graph: Any, weight: str | None, count: int) -> Any:
+    if weight is None:
+        return np.ones(count)
+    try:
+        values = np.array([value for *_, value in graph.edges(data=weight)], dtype=np.float64)
+    except (TypeError, ValueError):
+        values = np.full(count, np.nan)
+    if not (np.abs(values) <= _LARGEST).all():
+        raise InputError(f"weight: every edge must have a finite number {weight!r}.")
+    return values.reshape(count)
+
+
+def _from_matrix(graph: Any) -> tuple[Any, tuple[Hashable, ...], tuple[str, ...]]:
+    from scipy.sparse import csr_array, issparse
+
+    try:
+        if not issparse(graph) and not isinstance(graph, np.ndarray):
+            raise TypeError
+        if np.iscomplexobj(graph):
+            raise TypeError
+        matrix = csr_array(graph, dtype=np.float64, copy=True)
+    except (TypeError, ValueError):
+        raise InputError(
+            "graph must be a networkx graph, a scipy sparse or numpy matrix, or the path of an "
+            f"edge file; got {type(graph).__name__}."
+        ) from None
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise InputError(f"graph: a matrix must be square; got shape {matrix.shape}.")
+    if not matrix.shape[0]:
+        raise InputError("graph is empty: it has no nodes.")
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    if not (np.abs(matrix.data) <= _LARGEST).all():
+        raise InputError("graph: couplings must be finite numbers.")
+    if matrix.diagonal().any():
+        raise InputError("graph: a matrix must have a zero diagonal: nobody is their own peer.")
+    return check_symmetric(matrix, "graph: a matrix"), tuple(range(matrix.shape[0])), ()

@@ -1,0 +1,77 @@
+"""Rows of −1 and +1 for the binary learners."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfield.data.sources.find import BATCH_ROWS, check_array
+from privfield.data.table import Table, open_table
+from privfield.errors import InputError
+from privfield.schema import Schema
+
+Signs = NDArray[np.int8]
+
+
+def read_signs(data: Any, schema: Schema | None = None) -> Iterator[Signs]:
+    """Batches of rows of −1 and +1, in table order.
+
+    Arrays are read by one public rule: a value above 0 is +1, anything else (NaN too) is −1.
+    Frames and files need a schema whose variables all have two levels: the second level is +1.
+    """
+    return open_signs(data, schema)[0]()
+
+
+def open_signs(
+    data: Any, schema: Schema | None = None
+) -> tuple[Callable[[], Iterator[Signs]], bool]:
+    """What starts to read the rows, and whether it may do so again; opens the source once."""
+    if schema is not None:
+        _check_schema(schema)
+    if isinstance(data, np.ndarray):
+        check_array(data)
+        if schema is not None:
+            open_table(data, schema)  # checks the number of columns and the privacy unit
+        return lambda: _array_signs(data), True
+    if schema is None:
+        raise InputError(
+            "schema is needed to read a frame or a file: a pf.Schema with two levels per variable. "
+            "Without one, pass a 2-D numpy array (a value above 0 is +1, anything else −1)."
+        )
+    table = open_table(data, schema)
+    return lambda: _table_signs(table), table.passes
+
+
+def stack_signs(data: Any, schema: Schema | None = None) -> Signs:
+    """All rows of −1 and +1 as one array (rows, variables)."""
+    width = data.shape[1] if isinstance(data, np.ndarray) and data.ndim == 2 else 0
+    batches = list(read_signs(data, schema))
+    return np.concatenate([np.empty((0, len(schema or ()) or width), np.int8), *batches])
+
+
+def _array_signs(data: NDArray[Any]) -> Iterator[Signs]:
+    for start in range(0, len(data), BATCH_ROWS):
+        yield np.where(data[start : start + BATCH_ROWS] > 0, np.int8(1), np.int8(-1))
+
+
+def _table_signs(table: Table) -> Iterator[Signs]:
+    for batch in table.batches():
+        ones = np.stack([column > 0 for column in batch.columns], axis=1)
+        yield np.where(ones, np.int8(1), np.int8(-1))
+
+
+def _check_schema(schema: Schema) -> None:
+    if not isinstance(schema, Schema):
+        raise InputError(f"schema must be a pf.Schema; got {type(schema).__name__}.")
+    wrong = [name for name, size in zip(schema.names, schema.shape, strict=True) if size != 2]
+    if wrong:
+        shown = ", ".join(map(repr, wrong[:12])) + (" and more" if len(wrong) > 12 else "")
+        raise InputError(f"schema: every variable must have two levels here; not so for {shown}.")
+    if schema.unit is not None and schema.unit.rows is None:
+        raise InputError(
+            "schema: rows of −1 and +1 carry no weights, so a person's rows cannot share one: "
+            "limit them instead, pf.Person(column, rows=1)."
+        )

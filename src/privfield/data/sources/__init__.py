@@ -1,0 +1,1 @@
+"""Any source of records, as batches of columns."""

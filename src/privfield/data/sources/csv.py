@@ -1,0 +1,225 @@
+"""One CSV file: its header is public and checked, its body is only ever text.
+
+How a body is cut into records and read, whatever it holds:
+
+* **A record ends where CSV quoting says**: at a line end that is not inside a quoted field. A field
+  is quoted when it begins with a quote; the quoted part ends with the next quote that is not
+  doubled, or with the file. So a quote that is never closed makes one record of all that follows,
+  and no reader of CSV can tell it from a long text. Whoever writes the file must quote its fields
+  properly; then a record holds what one row of the table held.
+* **Every record is one row.** A blank line is a record, and so a row of empty fields: also at the
+  end of the file, where only the line end of the last record makes no row. Otherwise what one
+  record holds would decide whether the blank lines next to it count. (Blank lines above the header
+  are passed over.)
+* **A record with the wrong number of fields is a row** whose values are all missing. These rows
+  come last.
+* **A record may be long.** The file is read in small blocks; where a record does not fit, the file
+  is read again with larger ones. Beyond a block of 1 GiB, which in practice means a quote that is
+  never closed, what is left counts as one more row whose values are all missing.
+
+An error says only that the file cannot be read: when it is gone, or its compression is damaged.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from privfield.data.guard import guarded, guarded_items
+from privfield.data.sources.find import RawBatch, check_names, cut
+from privfield.errors import InputError
+
+_HEADER_BYTES = 2**20
+_BLOCK_BYTES = 2**22  # what is read at a time, unless a record is longer
+_MOST_BLOCK_BYTES = 2**30  # Arrow counts the bytes of a block with 32 bits
+_DELIMITERS = (",", ";", "\t")
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True)
+class Header:
+    """The first record of a file, read with one delimiter."""
+
+    delimiter: str
+    cells: tuple[str, ...]
+    length: int  # bytes up to the first record of the body
+    empty: bool  # whether there is no body
+
+    def positions(self, wanted: Sequence[str]) -> list[list[int]]:
+        """Where each wanted name stands: as it is, or else without white space around it."""
+        stripped = [cell.strip() for cell in self.cells]
+        return [
+            [place for place, cell in enumerate(self.cells) if cell == name]
+            or [place for place, cell in enumerate(stripped) if cell == name]
+            for name in wanted
+        ]
+
+
+class CsvFile:
+    """One CSV file, plain or compressed, separated by commas, semicolons or tabs.
+
+    Types are never guessed: a guess depends on records. Rows with the wrong number of fields come
+    last, as rows whose values are all missing, so that the number of rows stays what it is.
+    """
+
+    def __init__(self, path: str, wanted: Sequence[str]) -> None:
+        self._path, self._wanted = path, wanted
+        where = f"path: {path!r}"
+        start = guarded(self._start, f"{where} cannot be read.")
+        if start.startswith((b"\xff\xfe", b"\xfe\xff")):
+            raise InputError(f"{where} is UTF-16 text; save it as UTF-8.")
+        headers = [_header(start, delimiter, where) for delimiter in _DELIMITERS]
+        # the delimiter that explains most of the header; a comma when nothing does
+        header = max(headers, key=lambda each: sum(map(bool, each.positions(wanted))))
+        places = header.positions(wanted)
+        found = [name for name, at in zip(wanted, places, strict=True) for _ in at]
+        rest = len(header.cells) - len(found)
+        check_names(
+            [*found, *[None] * rest],
+            wanted,
+            f"{where}: the first line",
+            "The first line of a CSV file must hold the column names.",
+        )
+        self._header = header
+        self._places = [at[0] for at in places]
+
+    def _open(self) -> Any:
+        return pa.input_stream(self._path, compression="detect")
+
+    def _start(self) -> bytes:
+        with self._open() as file:
+            start = b""
+            while len(start) < _HEADER_BYTES and (more := file.read(_HEADER_BYTES - len(start))):
+                start += more
+        return start
+
+    def read(self) -> Iterator[RawBatch]:
+        """Yield the wanted columns as dictionaries of bytes, and then the ragged rows."""
+        if self._header.empty:
+            return
+        done, block = 0, _BLOCK_BYTES
+        while True:
+            ragged = _Counter()
+            skip = done  # rows that an earlier reading with smaller blocks gave
+            for batch in self._batches(ragged, block):
+                if batch is None:
+                    break
+                fresh = batch.slice(min(skip, batch.num_rows))
+                skip -= batch.num_rows - fresh.num_rows
+                done += fresh.num_rows
+                columns = [_as_bytes(column) for column in fresh.columns]
+                yield from cut(columns, fresh.num_rows)
+            else:
+                break
+            if block >= _MOST_BLOCK_BYTES:
+                ragged("the rest")
+                break
+            block *= 4
+        yield from cut([pa.nulls(ragged.count)] * len(self._wanted), ragged.count, ragged=True)
+
+    def _batches(self, ragged: _Counter, block: int) -> Iterator[Any]:
+        """Batches of the wanted columns; None at the end if a record does not fit a block."""
+        problem = (
+            f"path: {self._path!r} cannot be read below its header: it is damaged or has changed."
+        )
+        reader = _attempt(lambda: self._reader(ragged, block), problem)
+        if reader is None:
+            yield None
+            return
+        with reader:
+            end = object()
+            while (batch := _attempt(lambda: next(reader, end), problem)) is not end:
+                yield batch
+                if batch is None:
+                    return
+
+    def _reader(self, ragged: _Counter, block: int) -> Any:
+        from pyarrow import csv as arrow_csv
+
+        file = self._open()
+        file.read(self._header.length)
+        names = [f"c{place}" for place in range(len(self._header.cells))]
+        wanted = [f"c{place}" for place in self._places]
+        # bytes, not text: what is not UTF-8 is an unknown value like any other
+        text = pa.dictionary(pa.int32(), pa.binary())
+        return arrow_csv.open_csv(
+            file,
+            read_options=arrow_csv.ReadOptions(
+                column_names=names,
+                block_size=block,
+                # each byte as a letter of its own: Arrow decodes ragged rows to show them to the
+                # counter, and passes over those that are not UTF-8 with a note to stderr
+                encoding="latin-1",
+                use_threads=block <= _BLOCK_BYTES,  # threads hold several blocks
+            ),
+            parse_options=arrow_csv.ParseOptions(
+                delimiter=self._header.delimiter,
+                newlines_in_values=True,
+                ignore_empty_lines=False,  # they are rows
+                invalid_row_handler=ragged,
+            ),
+            convert_options=arrow_csv.ConvertOptions(
+                column_types=dict.fromkeys(wanted, text),
+                include_columns=wanted,
+                strings_can_be_null=False,
+            ),
+        )
+
+
+class _Counter:
+    """Counts rows with the wrong number of fields; readers may call it from several threads."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._lock = threading.Lock()
+
+    def __call__(self, row: Any) -> str:
+        with self._lock:
+            self.count += 1
+        return "skip"
+
+
+def _as_bytes(column: Any) -> Any:
+    """Texts as they stand in the file, from their bytes read as letters."""
+    texts = column.dictionary
+    letters = texts.buffers()[2]
+    if letters is None or not letters.size or np.frombuffer(letters, np.uint8).max() < 128:
+        return column
+    raw = [text.decode().encode("latin-1") for text in texts.to_pylist()]
+    return pa.DictionaryArray.from_arrays(column.indices, pa.array(raw, texts.type))
+
+
+def _attempt(call: Callable[[], Any], problem: str) -> Any:
+    """What `call` gives; None if a record does not fit into a block."""
+    try:
+        return call()
+    except pa.ArrowInvalid:  # text never gives another one: it is not converted to anything
+        return None
+    except Exception:  # it may quote what it cannot read: it goes no further
+        pass
+    raise InputError(problem)
+
+
+def _header(start: bytes, delimiter: str, where: str) -> Header:
+    """Read the first record; blank lines before it and a byte order mark are passed over."""
+    mark = len(_BYTE_ORDER_MARK) if start.startswith(_BYTE_ORDER_MARK) else 0
+    text = start[mark:].decode("utf-8", "surrogateescape")
+    lines = list(io.StringIO(text, newline=""))
+    rows = csv.reader(iter(lines), delimiter=delimiter)
+    problem = f"{where}: the first line cannot be read as a list of column names."
+    cells = next(filter(None, guarded_items(rows, problem)), None)
+    if cells is None:
+        raise InputError(f"{where} is empty.")
+    used = mark + sum(
+        len(line.encode("utf-8", "surrogateescape")) for line in lines[: rows.line_num]
+    )
+    if used >= _HEADER_BYTES:
+        raise InputError(problem)
+    return Header(delimiter, tuple(cells), used, used >= len(start))

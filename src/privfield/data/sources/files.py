@@ -1,0 +1,138 @@
+"""CSV and Parquet files as sources: one file, a glob of them or a folder."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from privfield.data.coding.coder import is_text
+from privfield.data.guard import guarded, guarded_items
+from privfield.data.sources.csv import CsvFile
+from privfield.data.sources.find import (
+    BATCH_ROWS,
+    RawBatch,
+    Source,
+    check_names,
+    check_type,
+    cut,
+)
+from privfield.errors import InputError
+
+_CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
+_PARQUET = (".parquet", ".pq")
+_LEGAL = ", ".join((*_CSV, *_PARQUET))
+_PAGE_BUFFER = 2**20  # read column chunks piece by piece: a row group may be a whole file
+
+
+def open_files(path: str, wanted: Sequence[str], has_ids: bool) -> Source:
+    """The files at a path, in the order of their names, with headers and types checked."""
+    paths = _find(path)
+    kinds = {_kind(each) for each in paths}
+    if len(kinds) > 1:
+        raise InputError(f"path: {path!r} mixes CSV and Parquet files; keep to one kind.")
+    if kinds == {"csv"}:
+        return FileSource([CsvFile(each, wanted) for each in paths])
+    files = [ParquetFile(each, wanted, has_ids) for each in paths]
+    if has_ids and len({file.id_is_text for file in files} - {None}) > 1:
+        raise InputError(  # a person would be two people: "7" in one file and 7 in the other
+            f"path: {wanted[-1]!r} is text in some of the files and a number in others; "
+            "give it one type."
+        )
+    return FileSource(files)
+
+
+class FileSource:
+    """Several files, one after the other."""
+
+    passes = True
+    holds_codes = False
+
+    def __init__(self, files: Sequence[Any]) -> None:
+        self._files = files
+
+    def read(self) -> Iterator[RawBatch]:
+        """Yield the rows of each file in turn."""
+        for file in self._files:
+            yield from file.read()
+
+
+class ParquetFile:
+    """One Parquet file; text is read as dictionaries, the way it is stored."""
+
+    def __init__(self, path: str, wanted: Sequence[str], has_ids: bool) -> None:
+        import pyarrow.parquet as pq
+
+        self._path, self._wanted = path, list(wanted)
+        where = f"path: {path!r}"
+        schema = guarded(
+            lambda: pq.read_schema(path), f"{where} is not a Parquet file, or it is damaged."
+        )
+        check_names(schema.names, wanted, where)
+        types = [schema.field(name).type for name in wanted]
+        for name, kind in zip(wanted, types, strict=True):
+            check_type(name, kind, where)
+        self.id_is_text = None if pa.types.is_null(types[-1]) else is_text(_values(types[-1]))
+        variables = len(wanted) - has_ids  # ids differ from row to row: no dictionary for them
+        self._texts = [
+            name for name, kind in zip(wanted[:variables], types, strict=False) if is_text(kind)
+        ]
+
+    def read(self) -> Iterator[RawBatch]:
+        """Yield the wanted columns."""
+        import pyarrow.parquet as pq
+
+        problem = f"path: {self._path!r} cannot be read: it is damaged or has changed."
+        file = guarded(
+            lambda: pq.ParquetFile(
+                self._path, read_dictionary=self._texts, buffer_size=_PAGE_BUFFER, pre_buffer=False
+            ),
+            problem,
+        )
+        with file:
+            batches = file.iter_batches(batch_size=BATCH_ROWS, columns=self._wanted)
+            for batch in guarded_items(batches, problem):
+                columns = [batch.column(name) for name in self._wanted]
+                yield from cut(columns, batch.num_rows)
+
+
+def _values(kind: Any) -> Any:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _find(path: str) -> list[str]:
+    if os.path.isdir(path):
+        names = sorted(os.listdir(path))
+        found = [os.path.join(path, n) for n in names if not n.startswith((".", "_"))]
+        found = [each for each in found if os.path.isfile(each) and _suffix(each) is not None]
+        if not found:
+            raise InputError(
+                f"path: the folder {path!r} holds no {_LEGAL} files. Files in its subfolders "
+                f"are read with a glob such as {os.path.join(path, '**', '*.parquet')!r}."
+            )
+    elif os.path.exists(path):
+        found = [path]
+    elif glob.has_magic(path):
+        found = sorted(each for each in glob.glob(path, recursive=True) if os.path.isfile(each))
+        if not found:
+            raise InputError(f"path: no file matches {path!r}.")
+    else:
+        raise InputError(f"path: there is no file {path!r}.")
+    for each in found:
+        if os.path.getsize(each) == 0:
+            raise InputError(f"path: {each!r} is empty.")
+    return found
+
+
+def _suffix(path: str) -> str | None:
+    return next((end for end in (*_CSV, *_PARQUET) if path.lower().endswith(end)), None)
+
+
+def _kind(path: str) -> str:
+    suffix = _suffix(path)
+    if suffix is None:
+        raise InputError(f"path: {path!r} must end in one of {_LEGAL}.")
+    return "csv" if suffix in _CSV else "parquet"

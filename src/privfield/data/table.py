@@ -1,0 +1,118 @@
+"""A table: a schema and a stream of coded rows from any source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfield.data.batch import CodedBatch
+from privfield.data.coding.coder import Coder
+from privfield.data.coding.rules import reading_rule
+from privfield.data.people import WEIGHT_GRID, People
+from privfield.data.sources.find import RawBatch, Source, find_source
+from privfield.errors import InputError
+from privfield.schema import Schema
+
+
+def weight_grid(schema: Schema) -> int:
+    """The weight of a full row, in whole numbers: 1, or `WEIGHT_GRID` when people share."""
+    return WEIGHT_GRID if schema.unit is not None and schema.unit.rows is None else 1
+
+
+def unit_weight(schema: Schema) -> int:
+    """The largest sum of weights of one privacy unit: of a row 1, of a person all they count."""
+    limit = None if schema.unit is None else schema.unit.rows
+    return weight_grid(schema) * (1 if limit is None else limit)
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A schema and the rows of one source; `open_table` makes it.
+
+    Every value is read as one of its variable's levels, each row on its own: values never raise
+    and never drop a row.
+    """
+
+    schema: Schema
+    source: Source = field(repr=False)  # what it holds is private
+
+    @property
+    def passes(self) -> bool:
+        """Whether the rows can be read more than once; not so for one-shot streams."""
+        return self.source.passes
+
+    def batches(self) -> Iterator[CodedBatch]:
+        """Read the records: coded rows in table order, a bounded number at a time.
+
+        Rows that count nothing (no id, or beyond the limit of their person) are left out.
+        """
+        rows = self.source.read()
+        unit = self.schema.unit
+        if unit is None:
+            return self._all(rows)
+        if unit.rows is not None:
+            return self._first(rows, unit.rows)
+        return self._shared(rows)
+
+    def _all(self, rows: Iterator[RawBatch]) -> Iterator[CodedBatch]:
+        coders = self._coders()
+        for raw in rows:
+            yield _code(coders, raw)
+
+    def _first(self, rows: Iterator[RawBatch], limit: int) -> Iterator[CodedBatch]:
+        coders, people = self._coders(), People()
+        for raw in rows:
+            keep = people.first_rows(raw.columns[-1], limit)
+            if keep.any():
+                yield _filtered(_code(coders, raw), keep)
+
+    def _shared(self, rows: Iterator[RawBatch]) -> Iterator[CodedBatch]:
+        coders, people = self._coders(), People()
+        for raw in rows:
+            people.count(raw.columns[-1])
+        for raw in self.source.read():
+            weights = people.shares(raw.columns[-1])
+            if weights.any():
+                coded = _code(coders, raw)
+                yield _filtered(CodedBatch(coded.columns, coded.rows, weights), weights > 0)
+
+    def _coders(self) -> list[Coder]:
+        codes = self.source.holds_codes
+        return [Coder(each, reading_rule(each), codes) for each in self.schema.variables]
+
+
+def open_table(data: Any, schema: Schema) -> Table:
+    """Find out where the rows come from and check everything public about it; read no record.
+
+    `data` is a path, a glob or a folder of CSV or Parquet files, anything that speaks the Arrow
+    stream protocol, or a numpy array of codes in the schema's column order.
+    """
+    if not isinstance(schema, Schema):
+        raise InputError(f"schema must be a pf.Schema; got {type(schema).__name__}.")
+    unit = schema.unit
+    wanted = schema.names if unit is None else (*schema.names, unit.column)
+    source = find_source(data, wanted, has_ids=unit is not None)
+    if unit is not None and unit.rows is None and not source.passes:
+        raise InputError(
+            "data can be read only once, but sharing weight among a person's rows takes two "
+            "passes. Pass a frame or a file, or limit the rows: pf.Person(column, rows=1)."
+        )
+    return Table(schema, source)
+
+
+def _code(coders: list[Coder], raw: RawBatch) -> CodedBatch:
+    columns = raw.columns[: len(coders)]
+    codes = tuple(coder.code(column) for coder, column in zip(coders, columns, strict=True))
+    return CodedBatch(codes, raw.rows)
+
+
+def _filtered(batch: CodedBatch, keep: NDArray[np.bool_]) -> CodedBatch:
+    if keep.all():
+        return batch
+    columns = tuple(column[keep] for column in batch.columns)
+    weights = None if batch.weights is None else batch.weights[keep]
+    return CodedBatch(columns, int(keep.sum()), weights)

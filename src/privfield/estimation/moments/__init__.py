@@ -1,0 +1,1 @@
+"""Ising models from noisy second moments."""

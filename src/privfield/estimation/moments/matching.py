@@ -1,0 +1,187 @@
+"""From noisy moments of ±1 variables to the Ising model that has them.
+
+A noisy sum S of x_i·x_j varies by sampling (N(1 − m²), m its expectation) and by privacy noise (v).
+With prior variance τ² of its weight, the most probable θ solves
+
+    S − N m(θ) = λ θ,      λ = (1 + v / (N(1 − m²))) / τ²,
+
+as in `estimation/tables/shrinkage.py`. m(θ) comes from exact sums for up to 20 variables or so,
+and beyond from Markov chains that go on while θ moves (`newton`). τ² is chosen on the fitted model
+(`prior`), since correlations hold much that weights do at a distance. A field f_i is a
+weight to one more variable that is always +1, so there is one symmetric matrix of weights, and one
+of moments. Only released numbers enter, and no number is left for a user to tune.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import count
+
+import numpy as np
+
+from privfield.checks import check_rng
+from privfield.errors import InputError
+from privfield.estimation.moments.elliptope import onto_elliptope
+from privfield.estimation.moments.exact import ExactMoments, fits
+from privfield.estimation.moments.newton import Matching
+from privfield.estimation.moments.prior import choose_prior, own_variance
+from privfield.inference.factors import Table
+from privfield.inference.sampling.dense import Chains, Engine
+from privfield.mechanisms.moments.mechanism import Moments
+from privfield.models.ising import IsingModel
+from privfield.progress import Progress, ProgressCallback
+
+EXACT_BYTES = 100 * 2**20  # about 20 variables: a tenth of a second for each evaluation
+_LEAST_VARIANCE = 1e-9  # stands for "no noise"
+_RIDGE = 1e-9  # keeps maximum likelihood finite where data would send it to infinity
+_LEAST_PRIOR, _MOST_PRIOR = 2.0**-12, 1.0
+_SETTLE = 40  # rounds of chains where nothing is chosen
+_LAST = 10  # and after the choice
+_EXACT_ROUNDS, _EXACT_TOLERANCE = 200, 1e-8
+_FLOOR = 0.02  # least eigenvalue of the matrix that preconditions
+
+
+def match_moments(
+    moments: Moments,
+    *,
+    shrinkage: bool = True,
+    method: str = "auto",
+    max_bytes: float = EXACT_BYTES,
+    rng: np.random.Generator | None = None,
+    progress: ProgressCallback | None = None,
+) -> IsingModel:
+    """The Ising model whose moments agree with the noisy ones, as far as their noise allows.
+
+    Post-processing: no data, no privacy cost. With `shrinkage` the prior variance of weights and of
+    fields is chosen from the released numbers; there is nothing to tune. Without, it is maximum
+    likelihood with the noisy moments taken as they are. `method` is "exact" (refused above
+    `max_bytes`), "sampled" (any size, by Markov chains, drawn with `rng`) or "auto" (exact where
+    it fits).
+
+    >>> import numpy as np, privfield as pf
+    >>> from privfield.mechanisms.moments.mechanism import measure_moments
+    >>> rows = pf.IsingModel([[0, 0.5], [0.5, 0]]).sample(100_000, np.random.default_rng(0))
+    >>> m = measure_moments(rows, pf.ZCDP(0.1))
+    >>> float(match_moments(m).weights[0, 1].round(1))
+    0.5
+    """
+    if not isinstance(moments, Moments):
+        raise InputError(f"moments must come from measure_moments; got {type(moments).__name__}.")
+    if method not in ("auto", "exact", "sampled"):
+        raise InputError(f"method must be 'auto', 'exact' or 'sampled'; got {method!r}.")
+    generator = check_rng(rng)
+
+    def tell(stage: str, done: int | None = None) -> None:
+        if progress is not None:
+            progress(Progress(stage, done))
+
+    if method == "auto":
+        method = "exact" if fits(len(moments.names), max_bytes) else "sampled"
+    rounds = count()
+
+    def next_round() -> None:
+        tell("matching moments", next(rounds))
+
+    if method == "sampled":
+        chains = Chains(len(moments.names), generator)
+        joint = _by_chains(moments, shrinkage, chains, next_round)
+    else:
+        joint = _exact(moments, shrinkage, ExactMoments(len(moments.names), max_bytes), next_round)
+    return IsingModel(joint[1:, 1:], joint[0, 1:], moments.names, stamp=moments.stamp)
+
+
+def joint_moments(moments: Moments) -> Table:
+    """Noisy E[x xᵀ] where x_0 = 1 comes before the variables: ones on the diagonal."""
+    means = moments.means()
+    first = np.concatenate([[1.0], means])
+    return np.block([[first], [means[:, None], moments.correlations()]])
+
+
+@dataclass(frozen=True, eq=False)
+class _Problem:
+    """Find θ with target − m(θ) = ridge·θ, all of them joint matrices."""
+
+    target: Table
+    ridge: Table
+
+
+def _problem(moments: Moments, shrinkage: bool) -> _Problem:
+    rows = moments.rows
+    noise = max(moments.law.deviation**2, _LEAST_VARIANCE)
+    target = joint_moments(moments)
+    scatter = 1 / rows + noise / rows**2
+    prior = _prior(target, scatter) if shrinkage else np.full_like(target, np.inf)
+    likely = target / (1 + scatter / prior)
+    np.fill_diagonal(likely, 1.0)
+    near = onto_elliptope(likely, floor=_FLOOR)
+    loss = 1 + noise / (rows * np.maximum(1 - near**2, 1 / rows))
+    return _Problem(target, loss / (rows * prior) + _RIDGE)
+
+
+def _prior(target: Table, scatter: float) -> Table:
+    """τ² of each field (first row and column) and weight, from the moments themselves.
+
+    Weak weights are about equal to correlations; strong ones are larger, and hardly shrunk anyway.
+    """
+    means = target[0, 1:]
+    field = own_variance(means, scatter, _LEAST_PRIOR, _MOST_PRIOR)
+    means = means * field / (field + scatter)  # where they are all noise, so are their products
+    upper = np.triu_indices(len(means), 1)
+    found = np.zeros_like(target)
+    found[0, 1:] = field
+    pairs = (target[1:, 1:] - np.outer(means, means))[upper]
+    found[1:, 1:][upper] = own_variance(pairs, scatter, _LEAST_PRIOR, _MOST_PRIOR)
+    return found + found.T + np.eye(len(target))
+
+
+def _most_likely(target: Table, engine: ExactMoments) -> Table:
+    """Maximise θ·target − log Z(θ), by L-BFGS."""
+    from scipy.optimize import minimize
+
+    wanted = engine.flat(target)
+
+    def objective(theta: Table) -> tuple[float, Table]:
+        log_z, moments = engine.run(theta)
+        value = log_z - theta @ wanted + _RIDGE * (theta @ theta) / 2
+        return float(value), moments - wanted + _RIDGE * theta
+
+    options = {"maxiter": 3000, "maxcor": 20, "gtol": 1e-8, "ftol": 0.0}
+    found = minimize(objective, np.zeros(len(wanted)), jac=True, method="L-BFGS-B", options=options)
+    return engine.joint(found.x, 0.0)
+
+
+def _exact(
+    moments: Moments, shrinkage: bool, engine: ExactMoments, tell: Callable[[], None]
+) -> Table:
+    tell()
+    if not shrinkage:
+        return _most_likely(joint_moments(moments), engine)
+    task = _chosen(_task(moments, engine), tell)
+    task.settle(_EXACT_ROUNDS, tell, tolerance=_EXACT_TOLERANCE)
+    return task.theta
+
+
+def _by_chains(
+    moments: Moments, shrinkage: bool, chains: Chains, tell: Callable[[], None]
+) -> Table:
+    task = _task(moments, chains)
+    sweeps = chains.sweeps(1 / task.scatter, 4, 100)
+    if not shrinkage:
+        task.settle(_SETTLE, tell)
+        return task.average(sweeps, tell)
+    _chosen(task, tell).settle(_LAST, tell)
+    before, error = task.theta, task.misfit(sweeps)
+    found = task.theta = task.average(sweeps, tell)
+    return found if task.misfit(sweeps) < 1.5 * error else before
+
+
+def _task(moments: Moments, engine: Engine) -> Matching:
+    noise = max(moments.law.deviation**2, _LEAST_VARIANCE)
+    return Matching(joint_moments(moments), moments.rows, noise, engine)
+
+
+def _chosen(task: Matching, tell: Callable[[], None]) -> Matching:
+    field = own_variance(task.target[0, 1:], task.scatter, _LEAST_PRIOR, _MOST_PRIOR)
+    choose_prior(task, field, tell)
+    return task

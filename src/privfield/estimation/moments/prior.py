@@ -1,0 +1,192 @@
+"""How far each weight is shrunk, from the noisy moments alone.
+
+Most weights share a prior variance τ². It is chosen on the fitted model, not on the moments, which
+also hold what weights do at a distance: from next to nothing upwards, as long as the estimated
+error falls (after Mallows' Cp: the weighted residual sum of squares plus 2.5 times the effective
+number of parameters).
+Then a weight that stands out, in units of its own noise, beyond what the largest of k numbers of
+pure noise reaches (Donoho & Johnstone 1994), gets a variance of its own; τ² is chosen again, and
+so on while the estimated error falls. Where a common size of all weights explains more than chance
+would, as in data with one common cause, they are shrunk towards that instead of zero.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfield.estimation.moments.newton import Matching
+from privfield.inference.factors import Table
+
+_LEAST, _MOST = 2.0**-16, 1.0  # τ² that are tried
+_FACTOR = 4.0  # between one τ² and the next
+_PENALTY = 2.5  # per parameter: 2 would be unbiased; more, since τ² is chosen by the same numbers
+_SETTLE = 6  # rounds at each τ²; twice as many after a change of the edges
+_PASSES = 5  # of finding edges that stand out
+_LEAST_CURVATURE = 0.05
+_MOST_MEAN = 0.95
+
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class _Trial:
+    """θ for one choice of priors, with what is needed to go on from there."""
+
+    error: float
+    left: float  # of the pairs: squared residuals in units of their variances
+    variance: float  # τ²
+    theta: Table
+    moments: Table
+    states: NDArray[np.float32]
+    prior: Table
+    common: Table
+
+
+def own_variance(values: Table, scatter: float, least: float, most: float) -> Table:
+    """A common variance, what scatter does not explain in the mean square, less thrice its error;
+    or its own, where a value stands out.
+
+    The largest of k values of pure noise has a square of about 2 log(k) times its variance: what is
+    beyond (Donoho & Johnstone 1994) is a signal that others should not shrink away.
+    """
+    size = max(values.size, 1)
+    squares = values**2
+    common = float(squares.sum()) / size - scatter * (1 + 3 * math.sqrt(2 / size))
+    alone = np.minimum(squares, 1.0) - (1 + 2 * math.log(size)) * scatter  # no moment is beyond 1
+    return np.asarray(np.clip(np.maximum(alone, common), least, most))
+
+
+def choose_prior(task: Matching, field: Table, tell: Callable[[], None]) -> None:
+    """Find the priors and a θ that fits; `field` holds the prior variances of the fields."""
+    _Choice(task, field, tell).run()
+
+
+class _Choice:
+    def __init__(self, task: Matching, field: Table, tell: Callable[[], None]) -> None:
+        self.task, self.field, self.tell = task, field, tell
+        self.p = len(field)
+        self.upper = np.triu_indices(self.p, 1)
+        self.pairs = max(1, len(self.upper[0]))
+        self.alone = np.zeros(len(self.upper[0]))  # τ² of weights that stand out
+        self.edges: Mask = np.zeros(len(self.upper[0]), bool)
+        self.signs = np.zeros(len(self.upper[0]))  # of a common mean
+        self.sweeps = task.chains.sweeps(10 / task.scatter, 4, 60)
+
+    def run(self) -> None:
+        start = self._start()
+        best = self._path(self._begin(start))
+        for _ in range(_PASSES):
+            edges = self._stand_out(best)
+            if (edges == self.edges).all():
+                break
+            self.edges = edges
+            found = self._path(self._restart(start))
+            if found.error >= best.error:
+                break
+            best = found
+        self._load(best)
+
+    def _start(self) -> Table:
+        """A model without edges."""
+        means = self.task.target[0, 1:]
+        shrunk = means * self.field / (self.field + self.task.scatter)
+        theta = np.zeros_like(self.task.target)
+        theta[0, 1:] = theta[1:, 0] = np.arctanh(np.clip(shrunk, -_MOST_MEAN, _MOST_MEAN))
+        return theta
+
+    def _restart(self, start: Table) -> _Trial:
+        self.task.theta = start
+        return self._attempt(_LEAST, 2 * _SETTLE)
+
+    def _begin(self, start: Table) -> _Trial:
+        plain = self._restart(start)
+        means = self.task.target[0, 1:]
+        apart = self.task.target[1:, 1:] - np.outer(means, means)
+        np.fill_diagonal(apart, 0.0)
+        leading = np.where(np.linalg.eigh(apart)[1][:, -1] < 0, -1.0, 1.0)
+        self.signs = np.outer(leading, leading)[self.upper]
+        common = self._restart(start)
+        by_chance = 4 * self.p + 3 * math.sqrt(2 * self.pairs)
+        if common.error < plain.error - by_chance:
+            return common
+        self.signs = np.zeros_like(self.signs)
+        self._load(plain)
+        return plain
+
+    def _path(self, best: _Trial) -> _Trial:
+        """From the least τ² upwards while the estimated error falls.
+
+        Not at all where noise alone explains what is left, up to thrice its standard deviation.
+        """
+        if best.left <= self.pairs + 3 * math.sqrt(2 * self.pairs):
+            return best
+        variance = best.variance
+        while variance < _MOST:
+            variance *= _FACTOR
+            trial = self._attempt(variance, _SETTLE)
+            if trial.error < best.error:
+                best = trial
+            elif variance > 16 * _LEAST:
+                break
+        return best
+
+    def _attempt(self, variance: float, rounds: int) -> _Trial:
+        task = self.task
+        task.prior = self._matrix(np.maximum(self.alone * self.edges, variance), 1.0)
+        task.prior[0, 1:] = task.prior[1:, 0] = self.field
+        task.common = self._matrix(np.where(self.edges, 0.0, self.signs), 0.0)
+        task.settle(rounds, self.tell)
+        moments = task.chains.moments(task.theta, self.sweeps)
+        left = self._left(moments)
+        error = left + self._charge(moments, variance)
+        states = task.chains.states.copy()
+        return _Trial(error, left, variance, task.theta, moments, states, task.prior, task.common)
+
+    def _left(self, moments: Table) -> float:
+        drawn = self.task.chains.count * self.sweeps
+        squares = self.task.residual(moments) ** 2 - (1 - moments**2) / drawn  # less that of chains
+        return float((squares / self.task.spread(moments))[1:, 1:][self.upper].sum())
+
+    def _charge(self, moments: Table, variance: float) -> float:
+        """For each effective parameter; more for an edge, which was searched for."""
+        covariance = moments[1:, 1:] - np.outer(moments[0, 1:], moments[0, 1:])
+        eigenvalues = np.maximum(np.linalg.eigvalsh(covariance), 0.0)
+        curvature = np.outer(eigenvalues, eigenvalues)
+        share = float((curvature / (curvature + self.task.scatter / variance)).sum()) / 2
+        edges = int(self.edges.sum())
+        share *= 1 - edges / self.pairs
+        return _PENALTY * share + math.log(self.pairs) * edges
+
+    def _stand_out(self, trial: _Trial) -> Mask:
+        """Which weights do; their own τ² is kept in `alone`.
+
+        With the others held fixed, θ + r/(1 − m²) estimates a weight with the noise of its moment.
+        """
+        moments = trial.moments[1:, 1:][self.upper]
+        curvature = np.maximum(1 - moments**2, _LEAST_CURVATURE)
+        left = self.task.residual(trial.moments)[1:, 1:][self.upper]
+        apart = trial.theta - self._level(trial) * trial.common
+        value = apart[1:, 1:][self.upper] + left / curvature
+        noise = self.task.spread(trial.moments)[1:, 1:][self.upper] / curvature**2
+        beyond = np.minimum(value**2, 1.0) - (1 + 2 * math.log(self.pairs)) * noise
+        self.alone = np.clip(beyond, 0.0, 1.0)
+        return np.asarray(self.alone > trial.variance)
+
+    def _level(self, trial: _Trial) -> float:
+        """The common mean of weights, up to their signs."""
+        return float((trial.common * trial.theta).sum() / max(1.0, np.abs(trial.common).sum()))
+
+    def _matrix(self, values: Table, diagonal: float) -> Table:
+        found = np.zeros((self.p + 1, self.p + 1))
+        found[1:, 1:][self.upper] = values
+        return np.asarray(found + found.T + diagonal * np.eye(self.p + 1))
+
+    def _load(self, trial: _Trial) -> None:
+        task = self.task
+        task.theta, task.prior, task.common = trial.theta, trial.prior, trial.common
+        task.chains.states[:] = trial.states

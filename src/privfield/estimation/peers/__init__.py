@@ -1,0 +1,1 @@
+"""Peer effects from noisy statistics of one network."""

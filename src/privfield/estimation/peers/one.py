@@ -1,0 +1,265 @@
+"""β and its interval from one released number: the likelihood of the noisy statistic.
+
+The interval holds every β under which neither tail of the noisy statistic's law beyond the
+released value is below (1 − level)/2. The statistic's law rises with β, so this is an interval, and
+it covers the true β with probability `level` over outcomes and privacy noise together, whatever the
+size of the network, up to Monte-Carlo error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfield.errors import InputError
+from privfield.estimation.peers.bank import Bank
+from privfield.estimation.peers.noise import count_noise
+from privfield.estimation.peers.reweighting import Curve
+from privfield.mechanisms.peers.release import LocalRelease, StatisticRelease
+from privfield.progress import ProgressCallback
+
+FloatArray = NDArray[np.float64]
+
+_WHOLE_LADDER = 5_000  # nodes up to which the curve is simulated for every β
+_COARSE = 12  # stations of the first look at larger networks
+_REACH = 4.5  # standard deviations to either side that a local window covers
+_POINTS = 96
+
+
+@dataclass(frozen=True, eq=False)
+class PeerEstimate:
+    """β with its interval, the likelihood that they come from, and their Monte-Carlo errors.
+
+    `parameters` maps names to (estimate, low, high); `grid` and `log_likelihood` are for plots (the
+    profile likelihood of β where there are more parameters).
+    """
+
+    parameters: dict[str, tuple[float, float, float]]
+    level: float
+    bound: float
+    grid: FloatArray
+    log_likelihood: FloatArray
+    monte_carlo: tuple[float, float, float]
+    stations: int
+    messages: tuple[str, ...]
+
+    @property
+    def beta(self) -> float:
+        """The estimate: where the likelihood of the released number is largest in [0, bound]."""
+        return self.parameters["beta"][0]
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Low and high end of β's interval."""
+        return self.parameters["beta"][1:]
+
+
+def estimate_peer_effect(
+    release: StatisticRelease | LocalRelease,
+    bank: Bank,
+    *,
+    bound: float = 5.0,
+    level: float = 0.95,
+    progress: ProgressCallback | None = None,
+) -> PeerEstimate:
+    """β and its interval from a release of σᵀJσ: post-processing, no data.
+
+    A stamped release leaves nothing in a shared `bank`: where it simulates could show unprotected
+    numbers.
+    """
+    if release.stamp is not None:
+        bank = bank.apart()
+    if release.digest != bank.network.digest:
+        raise InputError("release comes from another network than the curve.")
+    if isinstance(release, StatisticRelease) and release.names != ("H",):
+        raise InputError("release has more statistics than one; use estimate_with_covariates.")
+    low, high = _simulate(release, bank, bound, progress)
+    while True:
+        curve, groups = bank.curves(low, high)
+        found = _Inversion(curve, release, bank, level, (low, high))
+        wider = (
+            max(0.0, 2 * low - high) if found.open_below and low > 0 else low,
+            min(bound, 2 * high - low) if found.open_above and high < bound else high,
+        )
+        if wider == (low, high):
+            break
+        low, high = wider
+        bank.fill(low, high, progress)
+    others = [_Inversion(each, release, bank, level, (low, high), found.grid) for each in groups]
+    return PeerEstimate(
+        {"beta": (found.beta, found.low, found.high)},
+        level,
+        bound,
+        found.grid,
+        found.log_likelihood,
+        _errors(found, others),
+        len(bank.stations),
+        _messages(found, bank, bound, low, high),
+    )
+
+
+def _simulate(
+    release: StatisticRelease | LocalRelease,
+    bank: Bank,
+    bound: float,
+    progress: ProgressCallback | None,
+) -> tuple[float, float]:
+    """Fill the bank where it is needed: everywhere, or around the released value."""
+    if bank.is_exact or bank.network.nodes <= _WHOLE_LADDER:
+        bank.fill(0.0, bound, progress)
+        return 0.0, bound
+    value = release.value if isinstance(release, LocalRelease) else release.values[0]
+    noise = 0.0 if isinstance(release, LocalRelease) else release.deviations[0]
+    centre = _locate(value, bank, bound, progress)
+    spread = max(float(bank.at(centre).draws[:, 0].std()), 1e-9)
+    width = _REACH * 2 * np.hypot(spread, noise) / spread**2
+    ends = (max(0.0, round(centre - width, 9)), min(bound, round(centre + width, 9)))
+    bank.fill(*ends, progress)
+    return ends
+
+
+def _locate(value: float, bank: Bank, bound: float, progress: ProgressCallback | None) -> float:
+    """A β whose simulated statistics are about the released one: a bracket, then secants."""
+    low, high = 0.0, bound
+    for beta in np.round(np.linspace(0.0, bound, _COARSE), 9).tolist():
+        high = beta  # from below, each station starting where the last one ended
+        if bank.at(beta, progress).draws[:, 0].mean() >= value:
+            break
+        low = beta
+    if high in (0.0, low):
+        return high
+    while high - low > bank.gap(low):
+        ends = [float(bank.at(beta).draws[:, 0].mean()) for beta in (low, high)]
+        share = (value - ends[0]) / max(ends[1] - ends[0], 1e-300)
+        middle = round(low + float(np.clip(share, 0.1, 0.9)) * (high - low), 9)
+        draws = bank.at(middle, progress).draws[:, 0]
+        if abs(draws.mean() - value) < draws.std():
+            return middle
+        low, high = (low, middle) if draws.mean() >= value else (middle, high)
+    return low
+
+
+class _Inversion:
+    """Likelihood and tails of one curve along β."""
+
+    def __init__(
+        self,
+        curve: Curve,
+        release: StatisticRelease | LocalRelease,
+        bank: Bank,
+        level: float,
+        ends: tuple[float, float],
+        grid: FloatArray | None = None,
+    ) -> None:
+        unit = bank.network.unit
+        origin = bank.network.total
+        noisy = release.count if isinstance(release, LocalRelease) else release.counts[0]
+        counts = np.rint((origin - curve.values / unit) / 4)
+        pulls = np.rint(curve.pulls / unit)
+        noise = count_noise(release)
+        self._curve = curve
+        self._none = isinstance(release, StatisticRelease) and release.laws[0].name == "none"
+        self._value = (origin - 4 * noisy) * unit
+        self._logs = noise.log_mass(noisy - counts, pulls)
+        # H falls as the count rises: P(H̃ ≤ h̃) is P(count + noise ≥ released count)
+        self._tails = np.column_stack(
+            [
+                noise.at_least(noisy - counts, pulls),
+                noise.at_least(counts - noisy, pulls),
+            ]
+        )
+        self._cut = (1 - level) / 2
+        self.grid = self._refined(ends) if grid is None else grid
+        below, above = self._tails_at(self.grid).T
+        self.log_likelihood = self._log_likelihood(self.grid)
+        self.beta = _peak(self.grid, self.log_likelihood)
+        self.low = _crossing(self.grid, above, self._cut, rising=True)
+        self.high = _crossing(self.grid, below, self._cut, rising=False)
+        self.open_below = bool(above[0] > self._cut)
+        self.open_above = bool(below[-1] > self._cut)
+        self.too_low = bool(below[0] < self._cut)
+        self.too_high = bool(above[-1] < self._cut)
+
+    def _tails_at(self, betas: FloatArray) -> FloatArray:
+        return self._curve.averages(betas, self._tails)
+
+    def _log_likelihood(self, betas: FloatArray) -> FloatArray:
+        if self._none:
+            return betas * self._value / 2 - self._curve.log_partition(betas)
+        return self._curve.log_averages(betas, self._logs)
+
+    def _refined(self, ends: tuple[float, float]) -> FloatArray:
+        """Points where the released value is not quite implausible."""
+        betas = np.linspace(*ends, _POINTS // 2 + 1)
+        if len(self._curve.betas) > 1:
+            middle = (self._curve.betas[1:] + self._curve.betas[:-1]) / 2
+            betas = np.union1d(betas, np.concatenate([self._curve.betas, middle]))
+            betas = betas[(betas >= ends[0]) & (betas <= ends[1])]
+        tails = self._tails_at(betas)
+        alive = np.flatnonzero(tails.min(axis=1) > self._cut / 10)
+        peak = int(np.argmax(self._log_likelihood(betas)))
+        first = min(int(alive[0]) if alive.size else peak, peak)
+        last = max(int(alive[-1]) if alive.size else peak, peak)
+        return np.linspace(
+            betas[max(first - 1, 0)], betas[min(last + 1, len(betas) - 1)], 2 * _POINTS + 1
+        )
+
+
+def _peak(grid: FloatArray, values: FloatArray) -> float:
+    """The largest point, by a parabola through the best three."""
+    k = int(np.argmax(values))
+    if k in (0, len(grid) - 1):
+        return float(grid[k])
+    a, b, c = values[k - 1 : k + 2]
+    bend = a - 2 * b + c
+    shift = 0.0 if bend >= 0 else 0.5 * (a - c) / bend
+    return float(grid[k] + np.clip(shift, -1, 1) * (grid[1] - grid[0]))
+
+
+def _crossing(grid: FloatArray, tail: FloatArray, cut: float, *, rising: bool) -> float:
+    """Where a tail crosses the cut; an end of the grid where it does not."""
+    order = tail if rising else tail[::-1]
+    betas = grid if rising else grid[::-1]
+    order = np.maximum.accumulate(order)
+    k = int(np.searchsorted(order, cut, side="left"))
+    if k == 0 or k == len(order):
+        return float(betas[min(k, len(order) - 1)])
+    share = (cut - order[k - 1]) / max(order[k] - order[k - 1], 1e-300)
+    return float(betas[k - 1] + share * (betas[k] - betas[k - 1]))
+
+
+def _errors(found: _Inversion, others: Sequence[_Inversion]) -> tuple[float, float, float]:
+    """Standard errors of estimate, low and high, from independent sets of chains."""
+    if not others:
+        return 0.0, 0.0, 0.0
+    spread = np.array([[each.beta, each.low, each.high] for each in others]).std(axis=0, ddof=1)
+    error = spread / np.sqrt(len(others))
+    return float(error[0]), float(error[1]), float(error[2])
+
+
+def _messages(
+    found: _Inversion, bank: Bank, bound: float, low: float, high: float
+) -> tuple[str, ...]:
+    notes = []
+    if found.too_low:
+        notes.append(
+            "The released statistic is lower than outcomes without any peer effect would make it "
+            "plausible: neighbours differ, or the model does not fit. The estimate is 0."
+        )
+    if found.too_high:
+        notes.append(
+            f"The released statistic is higher than β = {bound:g} makes plausible: raise `bound`."
+        )
+    elif found.open_above:
+        notes.append(f"The interval reaches the bound {bound:g}: stronger effects fit as well.")
+    stuck = [each.beta for each in bank.window(low, high) if not each.agreed]
+    inside = [beta for beta in stuck if found.grid[0] <= beta <= found.grid[-1]]
+    if inside:
+        notes.append(
+            f"Markov chains did not agree at {len(inside)} values of β near the estimate "
+            f"(such as {inside[0]:.3g}): the curve may be off there."
+        )
+    return tuple(notes)

@@ -1,0 +1,135 @@
+"""The law of σᵀJσ at every β from draws at some of them: a bridge between stations.
+
+P_β(H) ∝ Ω(H) exp(βH/2) for every β, so draws at one β speak about all others near by. Free energies
+of neighbouring stations are bridged by Bennett's acceptance ratio (1976); draws of all stations are
+then pooled with the weights of Shirts & Chodera (2008).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfield.estimation.peers.stations import GROUPS, Station
+
+FloatArray = NDArray[np.float64]
+
+_CHUNK = 4_000_000  # numbers at a time
+_NEGLIGIBLE = 40.0  # in logs: weights below exp(−40) of the largest do not count
+
+
+class Curve:
+    """Weighted draws of σᵀJσ for every β between the stations."""
+
+    def __init__(self, stations: Sequence[Station], group: int | None = None) -> None:
+        """With `group`, from the draws of that set of chains only."""
+        chosen = sorted(stations, key=lambda each: each.beta)
+        parts = [
+            each.draws if group is None else each.draws[each.groups == group] for each in chosen
+        ]
+        self.betas = np.array([each.beta for each in chosen])
+        counts = np.array([len(part) for part in parts], dtype=np.float64)
+        self.energies = _bridge(self.betas, [part[:, 0] for part in parts])
+        draws = np.concatenate(parts)
+        self.values: FloatArray = draws[:, 0]
+        self.pulls: FloatArray = draws[:, -1]
+        self._costs = _log_mixture(self.values, self.betas, np.log(counts) - self.energies)
+
+    @property
+    def low(self) -> float:
+        """The smallest β."""
+        return float(self.betas[0])
+
+    @property
+    def high(self) -> float:
+        """The largest β."""
+        return float(self.betas[-1])
+
+    def averages(self, betas: FloatArray, columns: FloatArray) -> FloatArray:
+        """E_β of functions of a draw, given as their values (draws, functions): (β, functions)."""
+        found = np.empty((len(betas), columns.shape[1]))
+        kept = self._relevant(betas)
+        values, costs, columns = self.values[kept], self._costs[kept], columns[kept]
+        step = max(1, _CHUNK // len(values))
+        for start in range(0, len(betas), step):
+            weights = np.multiply.outer(betas[start : start + step] / 2, values) - costs
+            weights -= weights.max(axis=1, keepdims=True)
+            np.exp(weights, out=weights)
+            found[start : start + step] = weights @ columns / weights.sum(axis=1, keepdims=True)
+        return found
+
+    def _relevant(self, betas: FloatArray) -> NDArray[np.bool_]:
+        """The draws that have any weight between the smallest and the largest of these β."""
+        points = np.append(betas[:: max(1, len(betas) // 8)], betas[-1])
+        exponents = np.multiply.outer(points / 2, self.values) - self._costs
+        found: NDArray[np.bool_] = (
+            exponents > exponents.max(axis=1, keepdims=True) - _NEGLIGIBLE
+        ).any(axis=0)
+        return found
+
+    def log_averages(self, betas: FloatArray, logs: FloatArray) -> FloatArray:
+        """log E_β[exp(logs)], for functions that would underflow."""
+        top = logs.max()
+        found: FloatArray = self.averages(betas, np.exp(logs - top)[:, None])[:, 0]
+        return np.asarray(top + np.log(np.maximum(found, 1e-300)), dtype=np.float64)
+
+    def log_partition(self, betas: FloatArray) -> FloatArray:
+        """log Z(β)/Z(lowest β)."""
+        found = np.empty(len(betas))
+        step = max(1, _CHUNK // len(self.values))
+        for start in range(0, len(betas), step):
+            some = betas[start : start + step]
+            exponents = np.multiply.outer(some / 2, self.values) - self._costs
+            top = exponents.max(axis=1)
+            found[start : start + step] = top + np.log(np.exp(exponents - top[:, None]).sum(axis=1))
+        return found
+
+    def mean_and_deviation(self, betas: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Of σᵀJσ."""
+        moments = self.averages(betas, np.column_stack([self.values, self.values**2]))
+        spread = np.maximum(moments[:, 1] - moments[:, 0] ** 2, 0.0)
+        return moments[:, 0], np.sqrt(spread)
+
+
+def group_curves(stations: Sequence[Station]) -> list[Curve]:
+    """One curve per independent set of chains; none where nothing was simulated."""
+    if any(each.method == "exact" for each in stations):
+        return []
+    return [Curve(stations, group) for group in range(GROUPS)]
+
+
+def _bridge(betas: FloatArray, draws: Sequence[FloatArray]) -> FloatArray:
+    """log Z at each station, from 0 at the first."""
+    energies = np.zeros(len(betas))
+    for k in range(1, len(betas)):
+        half = (betas[k] - betas[k - 1]) / 2
+        energies[k] = energies[k - 1] + _bennett(half * draws[k - 1], half * draws[k])
+    return energies
+
+
+def _bennett(low: FloatArray, high: FloatArray) -> float:
+    """log Z₁/Z₀ from log density ratios of draws at either end: the root of a rising function."""
+    from scipy.optimize import brentq
+    from scipy.special import expit
+
+    offset = np.log(len(high) / len(low))
+
+    def balance(energy: float) -> float:
+        return float(expit(energy - offset - high).sum() - expit(low - energy + offset).sum())
+
+    least = min(low.min(), high.min()) - 50
+    most = max(low.max(), high.max()) + 50
+    return float(brentq(balance, least + offset, most + offset, xtol=1e-10))
+
+
+def _log_mixture(values: FloatArray, betas: FloatArray, logs: FloatArray) -> FloatArray:
+    """log Σ_k exp(β_k h/2 + log_k) of each value."""
+    found = np.empty(len(values))
+    step = max(1, _CHUNK // len(betas))
+    for start in range(0, len(values), step):
+        part = np.multiply.outer(values[start : start + step], betas / 2) + logs
+        top = part.max(axis=1)
+        found[start : start + step] = top + np.log(np.exp(part - top[:, None]).sum(axis=1))
+    return found

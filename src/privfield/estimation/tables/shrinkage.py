@@ -1,0 +1,330 @@
+"""The default estimate: every interaction shrunk as far as its noise demands.
+
+The model is log-linear with a table of log-potentials θ for each measured clique and each of its
+sub-cliques. Interactions of order q have prior variance τ_q². A noisy count y of a cell with
+probability μ varies by sampling (Nμ) and by privacy noise (v), so the log-posterior has gradient
+NΣ(NΣ + v)⁻¹(y - Nμ) - θ/τ². With Σ ≈ diag(μ) its root is that of a ridge regression
+
+    y - Nμ(θ) = λθ,      λ = (1 + v/(Nμ))/τ²,
+
+in which rare cells, about which the noisy count says little, are shrunk most. λ and θ are updated
+in turn; μ enters λ as at least 1/N, one person: below that λ would grow without bound and the
+equations could no longer be solved. τ_q² is chosen for one order after the other, by the smallest
+estimated prediction error (after Mallows' Cp): the weighted residual sum of squares plus 2.5 times
+the effective number of parameters. Only released numbers enter, and no number is left to tune.
+docs/guide/from-counts-to-a-model.md compares this rule with those that were not kept.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from math import prod
+
+import numpy as np
+
+from privfield.algebra.contrasts import centre
+from privfield.estimation.tables.interactions import Interactions
+from privfield.inference.contraction.plan import DEFAULT_MAX_BYTES
+from privfield.inference.engine import Engine
+from privfield.inference.factors import Table
+from privfield.models.mrf import MarkovRandomField
+
+_SMALLEST, _LARGEST = -8, 6  # log₂ of τ² that are tried
+_ROUNDS = 4
+_STEPS = 150  # of L-BFGS in a round, at most
+_TRIAL_STEPS = 50  # while τ² is being chosen
+_PENALTY = 2.5  # per parameter: 2 would be unbiased; more, since τ² is chosen by the same numbers
+_MOST_FREEDOM = 5.0  # where a cell could jump from one solution to another
+_GRADIENT = 0.05  # of a cell's standard deviation: how exactly a round is solved
+_UNSOLVED = 0.1  # squared, per effective parameter: more than this is left only by a failed solve
+_CONTRADICTION = 4.0  # joint standard deviations between a released and a fitted count
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Shrunk:
+    """A fitted model, and how it came about.
+
+    `prior[q]` is τ² of interactions of q variables. `effective` is the number of parameters that
+    the tables really determined, `total` the number of people assumed. `residual` is how far the
+    last equations are from solved, in standard deviations per effective parameter; `converged` says
+    whether that is near enough. `steps` counts the optimiser's, `runs` those of inference.
+    `contradicted` names variables whose fitted shares are farther from the released ones than
+    noise, sampling and shrinkage explain.
+    """
+
+    model: MarkovRandomField
+    prior: dict[int, float]
+    effective: float
+    total: float
+    theta: tuple[Table, ...]
+    runs: int
+    converged: bool = True
+    residual: float = 0.0
+    steps: int = 0
+    contradicted: tuple[str, ...] = ()
+
+    def tell_if_wrong(self) -> None:
+        """Warn where the model must not be trusted; depends on released numbers only."""
+        if self.contradicted:
+            names = ", ".join(map(repr, self.contradicted[:5]))
+            more = len(self.contradicted) - 5
+            warnings.warn(
+                f"The model contradicts the released counts of {names}"
+                f"{f' and {more} more' if more > 0 else ''} by more than noise explains: do not "
+                "use it. Merge rare levels of these variables, or leave them out.",
+                stacklevel=3,
+            )
+        elif not self.converged:
+            warnings.warn(
+                f"The estimate stopped before it was solved: it is off by {self.residual:.2g} "
+                "standard deviations per parameter. Fewer cliques or coarser levels would help.",
+                stacklevel=3,
+            )
+
+
+def shrink(
+    parts: Interactions,
+    *,
+    prior: dict[int, float] | None = None,
+    start: Sequence[Table] | None = None,
+    stamp: str | None = None,
+    inference: str = "exact",
+    max_bytes: float = DEFAULT_MAX_BYTES,
+    engine: Engine | None = None,
+    tell: Tell = lambda stage: None,
+) -> Shrunk:
+    """Fit with the given prior variances, or choose them; `start` holds θ of all scopes.
+
+    An `engine` for all scopes may be used again for many fits with a given prior.
+    """
+    orders = sorted(set(parts.orders))
+    chosen: dict[int, float] = {} if prior is None else dict(prior)
+    runs = 0
+    fit: _Fit | None = None
+    problem = None
+    before = 0 if engine is None else engine.calls
+    for order in orders if prior is None else orders[-1:]:
+        tell(f"interactions of order {order}")
+        plan = engine if prior is not None else None
+        problem = _Problem(parts, order, inference, max_bytes, plan)
+        begin = problem.begin(chosen, start if fit is None else problem.grow(fit.theta))
+        if prior is None:
+            fit = _choose(problem, chosen, order, begin)
+            chosen = fit.prior
+        else:
+            fit = problem.solve(chosen, begin, rounds=_ROUNDS)
+        runs += problem.engine.calls
+    runs -= before
+    if fit is None or problem is None:  # nothing was measured but the total
+        empty = MarkovRandomField(parts.schema, [], [], stamp=stamp)
+        return Shrunk(empty, chosen, 0.0, parts.total, (), runs)
+    problem.engine.tell_if_unfinished()
+    tables = tuple(problem.engine.split(fit.theta))
+    names = parts.schema.names
+    cliques = [tuple(names[v] for v in scope) for scope in parts.scopes]
+    model = MarkovRandomField(parts.schema, cliques, tables, stamp=stamp)
+    return Shrunk(
+        model,
+        chosen,
+        fit.effective,
+        problem.total,
+        tables,
+        runs,
+        fit.residual**2 <= _UNSOLVED,
+        fit.residual,
+        problem.steps,
+        tuple(names[v] for v in problem.contradicted(fit)),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Fit:
+    theta: Table
+    weights: Table  # μ as it enters λ, averaged over rounds
+    prior: dict[int, float]
+    error: float = math.inf  # Cp
+    effective: float = 0.0
+    residual: float = 0.0
+    mu: Table | None = None
+
+
+class _Problem:
+    """The fit of all scopes up to an order; vectors hold their cells end to end."""
+
+    def __init__(
+        self,
+        parts: Interactions,
+        order: int,
+        inference: str,
+        max_bytes: float,
+        engine: Engine | None = None,
+    ) -> None:
+        count = sum(each <= order for each in parts.orders)
+        self.scopes = parts.scopes[:count]
+        self.engine = engine or Engine(parts.schema, self.scopes, inference, max_bytes)
+        self.total = max(parts.total, 1.0)
+        self.steps = 0
+        sizes = [prod(shape) for shape in self.engine.shapes]
+        values = parts.values[:count]
+        self.groups = _groups(self.engine.shapes)
+        self.counts = self.engine.join(values)
+        self.noise = np.repeat(parts.variances[:count], sizes)
+        self.order = np.repeat([len(scope) for scope in self.scopes], sizes)
+        self.flat = self.floored(np.repeat([1 / size for size in sizes], sizes))  # uniform
+        free = [prod(1 - 1 / n for n in shape) for shape in self.engine.shapes]
+        self.free = np.repeat(free, sizes)  # parameters per cell
+
+    def begin(self, prior: dict[int, float], start: Sequence[Table] | Table | None) -> _Fit:
+        if start is None:
+            return _Fit(np.zeros(self.engine.parameters), self.flat, prior)
+        theta = start if isinstance(start, np.ndarray) else self.engine.join(start)
+        return _Fit(theta, self.floored(self.engine.run(theta)[1]), prior)
+
+    def floored(self, mu: Table) -> Table:
+        """Probabilities as they enter λ: nothing is rarer than one person."""
+        return np.maximum(mu, 1 / self.total)
+
+    def grow(self, theta: Table) -> Table:
+        """The same model with the scopes of the next order at zero."""
+        return np.concatenate([theta, np.zeros(self.engine.parameters - theta.size)])
+
+    def centred(self, flat: Table) -> Table:
+        """Each scope's cells with its means taken away."""
+        out = np.empty_like(flat)
+        for begin, end, shape in self.groups:
+            part = flat[begin:end].reshape(-1, *shape)
+            out[begin:end] = centre(part, range(1, part.ndim)).reshape(-1)
+        return out
+
+    def variances(self, prior: dict[int, float]) -> Table:
+        table = np.zeros(max(self.order) + 1)
+        for order, value in prior.items():
+            table[order : order + 1] = value
+        return np.asarray(table[self.order])
+
+    def solve(
+        self, prior: dict[int, float], begin: _Fit, rounds: int = 2, steps: int = _STEPS
+    ) -> _Fit:
+        """θ for these prior variances, with its estimated error."""
+        tau = self.variances(prior)
+        theta, weights = begin.theta, begin.weights
+        for _ in range(rounds):
+            ridge = (1 + self.noise / (self.total * weights)) / tau
+            theta, mu, left_over = self._ridge(theta, weights, ridge, steps)
+            certain = float((self.free / (1 + ridge / (self.total * weights))).sum())
+            before, weights = weights, np.sqrt(weights * self.floored(mu))
+            if np.abs(np.log(weights / before)).max() < 0.05:
+                break
+        spread = self.total * weights + self.noise
+        left = self.centred(self.counts - self.total * mu)
+        effective = float(self.free @ self._freedom(theta, weights, tau))
+        error = float((left**2 / spread).sum()) + _PENALTY * effective
+        residual = left_over / math.sqrt(max(certain, 1.0))
+        return _Fit(theta, weights, prior, error, effective, residual, mu)
+
+    def contradicted(self, fit: _Fit) -> list[int]:
+        """Variables whose fitted counts no error explains.
+
+        A released count may differ from the fitted one by noise (v), by sampling (N times the
+        larger of the two probabilities) and by shrinkage (λθ).
+        """
+        if fit.mu is None:
+            return []
+        fitted = self.total * fit.mu
+        gap = np.abs(self.centred(self.counts - fitted))
+        expected = np.maximum(fitted, fitted + self.counts - self.centred(fitted))
+        deviation = np.sqrt(np.maximum(expected, 1.0) + self.noise)
+        ridge = (1 + self.noise / (self.total * fit.weights)) / self.variances(fit.prior)
+        wrong = gap > _CONTRADICTION * deviation + np.abs(ridge * fit.theta)
+        tables = self.engine.split(wrong)
+        return [
+            s[0]
+            for s, table in zip(self.scopes, tables, strict=True)
+            if len(s) == 1 and table.any()
+        ]
+
+    def _freedom(self, theta: Table, weights: Table, tau: Table) -> Table:
+        """How far each fitted count follows its noisy count: the derivative of the fixed point.
+
+        λ falls as μ rises, so a cell that noise has lifted is also shrunk less: leaving that out
+        would count fewer parameters than the noise can use.
+        """
+        expected = self.total * weights
+        slope = expected + (1 + (1 - theta) * self.noise / expected) / tau
+        return np.asarray(expected / np.maximum(slope, expected / _MOST_FREEDOM))
+
+    def _ridge(
+        self, theta: Table, weights: Table, ridge: Table, steps: int = _STEPS
+    ) -> tuple[Table, Table, float]:
+        """θ, its probabilities, and the length of what is left of the gradient."""
+        from scipy.optimize import minimize
+
+        scale = 1 / np.sqrt(self.total * weights + ridge)
+        last: list[Table] = []
+
+        def objective(u: Table) -> tuple[float, Table]:
+            theta = self.centred(scale * u)
+            log_z, mu = self.engine.run(theta)
+            last[:] = [theta, mu]
+            pull = ridge * theta
+            value = self.total * log_z - theta @ self.counts + theta @ pull / 2
+            return float(value), scale * self.centred(self.total * mu - self.counts + pull)
+
+        found = minimize(
+            objective,
+            theta / scale,
+            jac=True,
+            method="L-BFGS-B",
+            options={"maxiter": steps, "maxcor": 20, "gtol": _GRADIENT, "ftol": 1e-10},
+        )
+        self.steps += int(found.nit)
+        gradient = objective(found.x)[1]
+        return last[0], last[1], float(np.linalg.norm(gradient))
+
+
+def _choose(problem: _Problem, known: dict[int, float], order: int, begin: _Fit) -> _Fit:
+    """Walk along τ² of this order, in factors of 2, to where the estimated error is smallest."""
+    tried: dict[int, _Fit] = {}
+
+    def attempt(power: int) -> _Fit:
+        if power not in tried:
+            near = min(tried, key=lambda p: abs(p - power)) if tried else None
+            from_fit = begin if near is None else tried[near]
+            prior = {**known, order: 2.0**power}
+            tried[power] = problem.solve(prior, from_fit, steps=_TRIAL_STEPS)
+        return tried[power]
+
+    best = 0
+    attempt(best)
+    for step in (1, -1):
+        while _SMALLEST < best < _LARGEST and attempt(best + step).error < tried[best].error:
+            best += step
+        if best > 0:
+            break
+    power = best + _vertex([tried.get(best + step) for step in (-1, 0, 1)])
+    return problem.solve({**known, order: 2.0**power}, tried[best])
+
+
+def _vertex(fits: Sequence[_Fit | None]) -> float:
+    """Where the parabola through three estimated errors is lowest, from the middle one."""
+    if any(fit is None for fit in fits):
+        return 0.0
+    left, middle, right = (fit.error for fit in fits if fit is not None)
+    bend = left - 2 * middle + right
+    return max(-0.5, min(0.5, (left - right) / (2 * bend))) if bend > 0 else 0.0
+
+
+def _groups(shapes: Sequence[tuple[int, ...]]) -> list[tuple[int, int, tuple[int, ...]]]:
+    """Runs of equal shapes as (begin, end, shape)."""
+    found, begin = [], 0
+    for shape, same in groupby(shapes):
+        end = begin + prod(shape) * len(list(same))
+        found.append((begin, end, shape))
+        begin = end
+    return found

@@ -1,0 +1,229 @@
+"""Models and released numbers in one set of coordinates: orthonormal contrasts of each interaction.
+
+For a variable with k levels, `contrasts(k)` is a k × (k−1) matrix C with orthonormal columns that
+sum to zero. An interaction of several variables has the products of their contrasts: its table of
+log-potentials is (C ⊗ C ⊗ …) β, its statistic t(x) holds the products of rows of C, and noise of
+variance v in each cell of a table is noise of variance v in each coordinate of its contrasts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from privfield.errors import InputError
+from privfield.estimation.tables.interactions import interactions
+from privfield.inference.factors import Table
+from privfield.mechanisms.moments.mechanism import Moments
+from privfield.mechanisms.tables.measurements import Measurements
+from privfield.models.base import Model
+from privfield.models.ising import IsingModel
+from privfield.models.mrf import MarkovRandomField
+
+Scope = tuple[int, ...]
+
+MOST_SPINS = 20  # 2²⁰ states are enumerated
+_CHAIN_WORK = 4e9  # multiplications that simulating a large model's moments may take
+
+
+@lru_cache(maxsize=256)
+def contrasts(levels: int) -> Table:
+    """Orthonormal columns that sum to zero, each a level against those before it."""
+    found = np.zeros((levels, levels - 1))
+    for column in range(1, levels):
+        found[:column, column - 1] = -1 / math.sqrt(column * (column + 1))
+        found[column, column - 1] = math.sqrt(column / (column + 1))
+    found.flags.writeable = False
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Numbers:
+    """What was released, as sums over people of contrasts of each interaction, with their noise.
+
+    `total` is the number of people, known up to `total_deviation`. `alike` is how many rows of one
+    person may be the same: sampling varies so many times more.
+    """
+
+    shape: tuple[int, ...]
+    scopes: tuple[Scope, ...]
+    sums: Table
+    variances: Table
+    total: float
+    total_deviation: float
+    alike: float
+    fixed_mean: Table | None = None  # of the statistics, where the way of fitting implies it
+
+    @property
+    def size(self) -> int:
+        """How many coordinates."""
+        return len(self.sums)
+
+    def places(self) -> Iterator[tuple[Scope, slice]]:
+        """Where the coordinates of each interaction are."""
+        return places(self.shape, self.scopes)
+
+    def cells(self, scope: Scope) -> int:
+        """The number of cells of an interaction's table."""
+        return math.prod(self.shape[v] for v in scope)
+
+    def model(self, values: Table, like: Model) -> MarkovRandomField:
+        """The model with these coordinates and the variables of `like`."""
+        names = like.schema.names
+        cliques, tables = [], []
+        for scope, place in self.places():
+            sizes = [self.shape[v] - 1 for v in scope]
+            table = values[place].reshape(sizes)
+            for axis, v in enumerate(scope):
+                table = np.moveaxis(
+                    np.tensordot(contrasts(self.shape[v]), table, (1, axis)), 0, axis
+                )
+            cliques.append(tuple(names[v] for v in scope))
+            tables.append(table)
+        return MarkovRandomField(like.schema, cliques, tables, stamp=like.stamp)
+
+
+def places(shape: Sequence[int], scopes: Sequence[Scope]) -> Iterator[tuple[Scope, slice]]:
+    """Where the coordinates of each scope are, end to end."""
+    start = 0
+    for scope in scopes:
+        size = math.prod(shape[v] - 1 for v in scope)
+        yield scope, slice(start, start + size)
+        start += size
+
+
+def tables_of(measurements: Any) -> Any:
+    """The noisy tables inside what selecting edges released; anything else as it is."""
+    inside = getattr(measurements, "measurements", None)
+    return inside if isinstance(inside, Measurements) else measurements
+
+
+def numbers_of(model: Model, measurements: Any) -> Numbers | None:
+    """Released tables or moments as contrasts; None for anything else."""
+    measurements = tables_of(measurements)
+    if not isinstance(measurements, Measurements | Moments):
+        return None
+    theirs = (
+        measurements.schema.names if isinstance(measurements, Measurements) else measurements.names
+    )
+    if tuple(model.schema.names) != tuple(theirs):
+        raise InputError("measurements must be those of the model: they have other variables.")
+    if isinstance(measurements, Moments):
+        return _of_moments(model, measurements)
+    if measurements.schema.shape != model.schema.shape:
+        raise InputError("measurements must be those of the model: they have other levels.")
+    parts = interactions(measurements)
+    unit = measurements.schema.unit
+    sums = [
+        contrast(table, parts.schema.shape, s)
+        for s, table in zip(parts.scopes, parts.values, strict=True)
+    ]
+    noise = 0.0 if measurements.noise == "none" else 1.0
+    return Numbers(
+        parts.schema.shape,
+        parts.scopes,
+        np.concatenate([np.zeros(0), *sums]),
+        noise * np.repeat(parts.variances, [len(each) for each in sums]),
+        max(parts.total, 1.0),
+        parts.total_deviation,
+        1.0 if unit is None or unit.rows is None else float(unit.rows),
+    )
+
+
+def _of_moments(model: Model, moments: Moments) -> Numbers:
+    p = len(moments.names)
+    pairs = list(zip(*(axis.tolist() for axis in np.triu_indices(p, 1)), strict=True))
+    scopes: list[Scope] = [*((i,) for i in range(p)), *pairs]
+    scale = np.repeat([math.sqrt(0.5), 0.5], [p, len(pairs)])
+    upper = np.triu_indices(p, 1)
+    sums = scale * np.concatenate([moments.singles, moments.pairs[upper]])
+    variance = 0.0 if moments.noise == "none" else moments.law.deviation**2
+    fixed = None
+    if p > MOST_SPINS:
+        joint = _matched(moments, model)
+        fixed = scale * np.concatenate([joint[0, 1:], joint[1:, 1:][upper]])
+    return Numbers(
+        (2,) * p,
+        tuple(scopes),
+        sums,
+        variance * scale**2,
+        moments.rows,
+        0.0 if moments.total is not None else moments.law.deviation,
+        1.0,
+        fixed,
+    )
+
+
+def _matched(moments: Moments, model: Model) -> Table:
+    """The moments of the fitted model, by long chains: their error is far below sampling error."""
+    from privfield.inference.sampling.dense import chain_moments
+
+    wanted = min(20 * moments.rows, _CHAIN_WORK / len(moments.names) ** 2)
+    samples = int(max(100_000, wanted))
+    return chain_moments(model.to_ising(), np.random.default_rng(0), samples=samples)
+
+
+def contrast(table: Table, shape: Sequence[int], scope: Scope) -> Table:
+    """The coordinates of a table over `scope`, end to end."""
+    found = np.asarray(table, np.float64)
+    for axis, v in enumerate(scope):
+        found = np.moveaxis(np.tensordot(contrasts(shape[v]), found, (0, axis)), 0, axis)
+    return found.ravel()
+
+
+def coordinates(model: Model, scopes: Sequence[Scope]) -> Table:
+    """β of each scope: what the model's potentials say about exactly these variables.
+
+    Forbidden combinations of the schema have no potential. Where a table itself forbids one, its
+    smallest other entry stands in.
+    """
+    if isinstance(model, IsingModel):
+        return np.array([_of_spins(model, scope) for scope in scopes])
+    shape = model.schema.shape
+    found = {scope: np.zeros(math.prod(shape[v] - 1 for v in scope)) for scope in scopes}
+    within = _by_variable(scopes)
+    for clique, table in finite_potentials(model):
+        for scope in within(clique):
+            away = tuple(axis for axis, v in enumerate(clique) if v not in scope)
+            kept = [v for v in clique if v in scope]
+            mean = table.mean(axis=away) if away else table
+            found[scope] = found[scope] + contrast(
+                np.transpose(mean, [kept.index(v) for v in scope]), shape, scope
+            )
+    return np.concatenate([np.zeros(0), *found.values()])
+
+
+def _of_spins(model: IsingModel, scope: Scope) -> float:
+    """√2 times a field, twice a weight: tables of ±1 in units of their contrast."""
+    if len(scope) == 1:
+        return math.sqrt(2) * float(model.field[scope])
+    return 2 * float(model.weights[scope]) if len(scope) == 2 else 0.0
+
+
+def finite_potentials(model: Model) -> Iterator[tuple[Scope, Table]]:
+    """Cliques and tables without the schema's structural zeros."""
+    if isinstance(model, MarkovRandomField):
+        cliques = [model.schema.clique(clique) for clique in model.cliques]
+        tables: Sequence[Table] = model.log_potentials
+    else:
+        cliques, tables = list(model.factors.cliques), model.factors.tables
+    for clique, table in zip(cliques, tables, strict=True):
+        possible = np.isfinite(table)
+        yield clique, table if possible.all() else np.where(possible, table, table[possible].min())
+
+
+def _by_variable(scopes: Sequence[Scope]) -> Any:
+    """A function that finds the scopes inside a clique."""
+    from privfield.algebra.contrasts import subsets
+
+    known = {tuple(sorted(scope)): scope for scope in scopes}
+
+    def within(clique: Scope) -> list[Scope]:
+        return [known[part] for part in subsets(sorted(clique)) if part in known]
+
+    return within

@@ -1,0 +1,173 @@
+"""Mean and covariance of a model's statistics: by enumeration, or from simulated people."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfield.estimation.uncertainty.coordinates import MOST_SPINS, Numbers, contrast, contrasts
+from privfield.inference.factors import Table
+from privfield.models.base import Model
+
+_EXACT_BYTES = 2**27
+_LEAST_SAMPLES = 12_000
+_PER_PARAMETER = 12  # samples: the covariance of statistics is then known to a few percent
+_BLOCK = 4096
+_CHAINS, _BURN_IN, _THIN = 1024, 150, 8
+_MOST_GIBBS = 2_000_000  # samples × tables: some seconds
+
+
+@dataclass(frozen=True, eq=False)
+class Statistics:
+    """Mean and covariance of a model's statistics.
+
+    `samples` is the number of simulated people that they come from, None where they are exact.
+    `agreed` is False where Markov chains did not.
+    """
+
+    mean: Table
+    covariance: Table
+    samples: int | None = None
+    agreed: bool = True
+
+    @property
+    def correction(self) -> float:
+        """Makes the inverse of a simulated covariance unbiased, as that of a Wishart matrix."""
+        return 1.0 if self.samples is None else 1 - (len(self.mean) + 1) / self.samples
+
+
+def statistics_of(model: Model, numbers: Numbers, rng: np.random.Generator) -> Statistics | None:
+    """Exact for up to 20 binary variables, otherwise the covariance comes from simulated people."""
+    if set(numbers.shape) <= {2} and len(numbers.shape) <= MOST_SPINS:
+        return _enumerated(model, numbers)
+    return _simulated(model, numbers, rng)
+
+
+# -- by enumeration --------------------------------------------------------------------------------
+
+
+def _enumerated(model: Model, numbers: Numbers) -> Statistics:
+    """All moments of ±1 variables at once, by a Walsh–Hadamard transform of the probabilities."""
+    p = len(numbers.shape)
+    moments = parity_moments(_probabilities(model, p))
+    masks = np.array([sum(1 << (p - 1 - v) for v in scope) for scope in numbers.scopes])
+    scale = np.array([2.0 ** (-len(scope) / 2) for scope in numbers.scopes])
+    mean = scale * moments[masks]
+    joint = np.outer(scale, scale) * moments[masks[:, None] ^ masks]
+    return Statistics(mean, joint - np.outer(mean, mean))
+
+
+def _probabilities(model: Model, p: int) -> Table:
+    logs = np.zeros((2,) * p)
+    for clique, table in zip(model.factors.cliques, model.factors.tables, strict=True):
+        order = np.argsort(clique)
+        sizes = [2 if v in clique else 1 for v in range(p)]
+        logs += np.transpose(table, order).reshape(sizes)
+    logs -= logs.max()
+    np.exp(logs, out=logs)
+    return np.asarray(logs / logs.sum())
+
+
+def parity_moments(probabilities: Table) -> Table:
+    """E[Π_{i in S} x_i], x = ±1, for every set S of variables; bit p−1−i of S is variable i."""
+    flat = probabilities.ravel().copy()
+    width = 1
+    while width < flat.size:
+        pairs = flat.reshape(-1, 2, width)
+        low, high = pairs[:, 0].copy(), pairs[:, 1].copy()
+        pairs[:, 0], pairs[:, 1] = low + high, high - low
+        width *= 2
+    return flat
+
+
+# -- by simulation ---------------------------------------------------------------------------------
+
+
+def _simulated(model: Model, numbers: Numbers, rng: np.random.Generator) -> Statistics | None:
+    count = max(_LEAST_SAMPLES, _PER_PARAMETER * numbers.size)
+    exact = model.inference_size().bytes <= _EXACT_BYTES
+    states, agreed = _states(model, numbers, count, rng, exact)
+    if states is None:
+        return None
+    total, squares = np.zeros(numbers.size), np.zeros((numbers.size, numbers.size))
+    for start in range(0, len(states), _BLOCK):
+        features = _features(states[start : start + _BLOCK], numbers)
+        total += features.sum(axis=0, dtype=np.float64)
+        squares += features.T @ features
+    mean = total / len(states)
+    covariance = squares / len(states) - np.outer(mean, mean)
+    if exact:
+        tables = model._exact.marginals(numbers.scopes)
+        parts = [contrast(t, numbers.shape, s) for s, t in zip(numbers.scopes, tables, strict=True)]
+        mean = np.concatenate(parts)
+    elif numbers.fixed_mean is not None:
+        mean = numbers.fixed_mean
+    return Statistics(mean, covariance, len(states), agreed)
+
+
+def _states(
+    model: Model, numbers: Numbers, count: int, rng: np.random.Generator, exact: bool
+) -> tuple[NDArray[Any] | None, bool]:
+    """Simulated people as codes, and whether Markov chains agreed; None where it would be slow."""
+    if exact:
+        drawn = model.sample(count, rng)
+        return ((drawn > 0).astype(np.uint8) if drawn.dtype == np.int8 else drawn), True
+    if set(numbers.shape) <= {2} and max(map(len, model._structure()[1])) <= 2:
+        ising = model.to_ising()
+        return ising_states(ising.weights, ising.field, count, rng)
+    if count * len(model.factors.cliques) > _MOST_GIBBS:
+        return None, False
+    from privfield.inference.sampling import sample_gibbs
+
+    result = sample_gibbs(model.factors, count, rng)
+    return result.states, result.converged
+
+
+def ising_states(
+    weights: Table, field: Table, count: int, rng: np.random.Generator
+) -> tuple[NDArray[np.uint8], bool]:
+    """States of a dense Ising model by many short Gibbs chains side by side.
+
+    They agree if what they hold early and late differs by no more than chance allows.
+    """
+    p, chains = len(field), min(_CHAINS, count)
+    states = np.where(rng.random((p, chains), np.float32) < 0.5, -1, 1).astype(np.float32)
+    matrix = weights.astype(np.float32)
+    kept: list[NDArray[np.uint8]] = []
+    takes = math.ceil(count / chains)
+    for sweep in range(_BURN_IN + takes * _THIN):
+        uniform = np.clip(rng.random((p, chains), np.float32), 1e-7, 1 - 1e-7)
+        # x = +1 with probability 1/(1 + exp(−2h)): where h exceeds half a logistic number
+        threshold = 0.5 * np.log(uniform / (1 - uniform)) - field.astype(np.float32)[:, None]
+        for i in range(p):
+            states[i] = np.where(matrix[i] @ states > threshold[i], 1, -1)
+        if sweep >= _BURN_IN and (sweep - _BURN_IN) % _THIN == _THIN - 1:
+            kept.append((states.T > 0).astype(np.uint8))
+    half = len(kept) // 2
+    early, late = kept[0] * 2.0 - 1, kept[-1] * 2.0 - 1
+    if half < 1:
+        return np.concatenate(kept), False
+    shift = early.mean(axis=0) - late.mean(axis=0)
+    gap = float((shift**2 * chains / 2 / np.maximum(1 - late.mean(axis=0) ** 2, 1e-3)).mean())
+    pull = np.abs(early.T @ early - late.T @ late)[np.triu_indices(p, 1)] / chains
+    return np.concatenate(kept), gap < 2.5 and float(pull.mean()) < 2.5 / math.sqrt(chains)
+
+
+def _features(states: NDArray[Any], numbers: Numbers) -> NDArray[np.float32]:
+    """t(x) of each row of codes."""
+    rows = [
+        contrasts(levels).astype(np.float32)[states[:, v]] for v, levels in enumerate(numbers.shape)
+    ]
+    out = np.empty((len(states), numbers.size), np.float32)
+    for scope, place in numbers.places():
+        product = reduce(
+            lambda a, b: (a[:, :, None] * b[:, None, :]).reshape(len(a), -1),
+            (rows[v] for v in scope),
+        )
+        out[:, place] = product
+    return out

@@ -1,0 +1,1 @@
+"""Exact inference by contracting along an elimination tree."""

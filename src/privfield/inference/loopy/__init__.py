@@ -1,0 +1,1 @@
+"""Belief propagation on graphs with cycles."""

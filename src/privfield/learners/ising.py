@@ -1,0 +1,248 @@
+"""From rows of ±1 to an Ising model under differential privacy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence, Sized
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfield.errors import InputError
+from privfield.learners.base import Learner
+from privfield.mechanisms.frank_wolfe.steps import check_declared_rows
+from privfield.mechanisms.gradients.pseudolikelihood import (
+    PseudolikelihoodTrajectory,
+    measure_pseudolikelihood,
+)
+from privfield.mechanisms.moments.mechanism import Moments, check_variables, measure_moments
+from privfield.models.card import attach_card
+from privfield.models.ising import IsingModel
+from privfield.privacy.adjacency import Adjacency
+from privfield.privacy.budgets import (
+    NON_PRIVATE,
+    ApproxDP,
+    Budget,
+    NonPrivate,
+    PureDP,
+    check_budget,
+)
+from privfield.privacy.ledger import Ledger
+from privfield.privacy.rounding import exact
+from privfield.progress import ProgressCallback
+from privfield.schema import Schema
+
+if TYPE_CHECKING:
+    from privfield.mechanisms.frank_wolfe.trajectory import Trajectory
+    from privfield.solvers.logistic import LogisticFit
+
+METHODS = ("auto", "moments", "frank-wolfe", "pseudolikelihood")
+
+
+class IsingLearner(Learner):
+    """Learns P(x) ∝ exp(Σ W_ij x_i x_j + Σ f_i x_i), x = ±1, under differential privacy.
+
+    * "moments": noisy second moments, then the model that has them, shrunk as far as their noise
+      demands. Nothing to tune.
+    * "frank-wolfe": p sparse logistic regressions (Zhang et al. 2020, recalibrated). A pure ε is
+      kept, at the price of much more noise.
+    * "pseudolikelihood": noisy gradients of all conditionals together. Needs a budget with δ or ρ.
+    * "auto": moments where n√ρ ≥ p^(5/4), else frank-wolfe; n is the public number of rows, or
+      `declared_rows`. Where neither is known beforehand (files, "add-remove"), and for pure ε,
+      moments. With `calibration="as-printed"`, which only frank-wolfe has: frank-wolfe.
+
+    `width` bounds Σ_j |W_ij| + |f_i| for the last two methods. `steps` is their number of
+    iterations. Arrays are read by one public rule: above 0 is +1, anything else −1; frames and
+    files need a `schema` with two levels per variable. With `pf.NON_PRIVATE`: maximum likelihood
+    ("moments"), ℓ1-constrained regressions ("frank-wolfe"), gradients without noise; all stamped.
+    After `fit`:
+
+    * `weights_`, `field_`, `model_`: the `pf.IsingModel`;
+    * `measurements_`: what was released. It is there even if the estimate is interrupted;
+    * `method_`: what "auto" chose; `cost_`, `adjacency_`.
+
+    >>> import numpy as np, privfield as pf
+    >>> rows = pf.IsingModel([[0, 0.5], [0.5, 0]]).sample(100_000, np.random.default_rng(0))
+    >>> learner = pf.IsingLearner(pf.ZCDP(0.1)).fit(rows)
+    >>> learner.method_, float(learner.weights_[0, 1].round(1))
+    ('moments', 0.5)
+    """
+
+    def __init__(
+        self,
+        budget: Budget | NonPrivate,
+        width: float = 2.0,
+        method: str = "auto",
+        *,
+        schema: Schema | None = None,
+        names: Sequence[str] | None = None,
+        adjacency: str = "replace-one",
+        noise: str = "auto",
+        steps: int | None = None,
+        calibration: str = "proved",
+        declared_rows: int | None = None,
+        rng: np.random.Generator | None = None,
+        ledger: Ledger | None = None,
+        job: str | None = None,
+        insecure_seed: int | None = None,
+        progress: ProgressCallback | None = None,
+    ) -> None:
+        self.budget = budget
+        self.width = width
+        self.method = method
+        self.schema = schema
+        self.names = names
+        self.adjacency = adjacency
+        self.noise = noise
+        self.steps = steps
+        self.calibration = calibration
+        self.declared_rows = declared_rows
+        self.rng = rng
+        self.ledger = ledger
+        self.job = job
+        self.insecure_seed = insecure_seed
+        self.progress = progress
+
+    weights_: NDArray[np.float64]
+    field_: NDArray[np.float64]
+    model_: IsingModel
+    method_: str
+    measurements_: Moments | Trajectory | PseudolikelihoodTrajectory | LogisticFit
+
+    def fit(self, data: Any, y: Any = None) -> Self:
+        """Measure, which is charged, and estimate the model from what was released."""
+        self._forget()
+        names = self._check(data)
+        self.method_ = self._choose(data, len(names))
+        self.cost_, self.adjacency_ = None, Adjacency.parse(self.adjacency)
+        if self.method_ == "moments":
+            model = self._moments(data)
+        elif self.method_ == "pseudolikelihood":
+            model = self._pseudolikelihood(data)
+        elif isinstance(self.budget, NonPrivate):
+            model = self._regressions(data, names)
+        else:
+            model = self._frank_wolfe(data)
+        self.model_ = model
+        self.weights_, self.field_ = model.weights, model.field
+        attach_card(self)
+        return self
+
+    def _check(self, data: Any) -> tuple[str, ...]:
+        """Refuse, before anything is charged, what is wrong in any method."""
+        check_budget(self.budget)
+        if self.method not in METHODS:
+            legal = ", ".join(map(repr, METHODS))
+            raise InputError(f"method must be one of {legal}; got {self.method!r}.")
+        if not 0 < exact(self.width, "width") <= 1000:
+            raise InputError(f"width must lie above 0 and not above 1000; got {self.width}.")
+        if self.calibration not in ("proved", "as-printed"):
+            raise InputError(
+                f"calibration must be 'proved' or 'as-printed'; got {self.calibration!r}."
+            )
+        if self.calibration == "as-printed" and self.method not in ("auto", "frank-wolfe"):
+            raise InputError(
+                f'calibration="as-printed" goes with method="frank-wolfe"; got {self.method!r}.'
+            )
+        if isinstance(self.budget, NonPrivate) and (self.ledger or self.job) is not None:
+            raise InputError("NON_PRIVATE cannot be charged: leave the ledger and the job out.")
+        check_declared_rows(self.declared_rows)
+        return check_variables(data, self.schema, self.names)
+
+    def _choose(self, data: Any, p: int) -> str:
+        """The public rule of docs/guide/which-method-when.md."""
+        if self.method != "auto":
+            return self.method
+        if self.calibration == "as-printed":
+            return "frank-wolfe"
+        public = Adjacency.parse(self.adjacency) is Adjacency.REPLACE_ONE
+        rows = self.declared_rows
+        one_row_each = self.schema is None or self.schema.unit is None
+        if rows is None and public and one_row_each and isinstance(data, Sized):
+            rows = len(data) if isinstance(data, np.ndarray) or hasattr(data, "columns") else None
+        budget = self.budget
+        pure = isinstance(budget, PureDP) or (isinstance(budget, ApproxDP) and not budget.delta)
+        if (
+            rows is None or pure or isinstance(budget, NonPrivate)
+        ):  # moments suffer least from pure ε
+            return "moments"
+        return "moments" if rows * math.sqrt(budget.rho) >= p**1.25 else "frank-wolfe"
+
+    def _common(self) -> dict[str, Any]:
+        return {
+            "adjacency": self.adjacency,
+            "ledger": self.ledger,
+            "job": self.job,
+            "insecure_seed": self.insecure_seed,
+            "progress": self.progress,
+        }
+
+    def _keep(self, found: Any) -> None:
+        self.measurements_ = found
+        self.cost_, self.adjacency_ = found.cost, found.adjacency
+
+    def _moments(self, data: Any) -> IsingModel:
+        from privfield.estimation.moments.matching import match_moments
+
+        found = measure_moments(
+            data,
+            self.budget,
+            schema=self.schema,
+            names=self.names,
+            noise=self.noise,
+            **self._common(),
+        )
+        self._keep(found)
+        shrinkage = not isinstance(self.budget, NonPrivate)
+        return match_moments(found, shrinkage=shrinkage, rng=self.rng, progress=self.progress)
+
+    def _pseudolikelihood(self, data: Any) -> IsingModel:
+        found = measure_pseudolikelihood(
+            data,
+            self.budget,
+            self.width,
+            schema=self.schema,
+            names=self.names,
+            steps=self.steps,
+            declared_rows=self.declared_rows,
+            **self._common(),
+        )
+        self._keep(found)
+        weights, field = found.parameters()
+        return IsingModel(weights, field, found.names, stamp=found.stamp)
+
+    def _frank_wolfe(self, data: Any) -> IsingModel:
+        from privfield.estimation.trajectories import ising_from_trajectory
+        from privfield.mechanisms.frank_wolfe.ising import frank_wolfe_ising
+
+        names = None if self.names is None else list(self.names)
+        found = frank_wolfe_ising(
+            data,
+            self.schema if self.schema is not None else names,
+            self.budget,
+            self.width,
+            steps=self.steps,
+            calibration=self.calibration,
+            declared_rows=self.declared_rows,
+            **self._common(),
+        )
+        self._keep(found)
+        return ising_from_trajectory(found)
+
+    def _regressions(self, data: Any, names: tuple[str, ...]) -> IsingModel:
+        """What Frank–Wolfe approximates: the best regressions within the width, no noise."""
+        from privfield.data.signs import stack_signs
+        from privfield.privacy.released import stamp_of
+        from privfield.solvers.logistic import nodewise_logistic
+
+        signs = stack_signs(data, self.schema)
+        self.cost_ = NON_PRIVATE
+        if not len(signs):
+            return IsingModel(
+                np.zeros((len(names),) * 2), names=names, stamp=stamp_of(NON_PRIVATE, None)
+            )
+        weights, constants, self.measurements_ = nodewise_logistic(signs, 2 * float(self.width))
+        return IsingModel(
+            (weights + weights.T) / 4, constants / 2, names, stamp=stamp_of(NON_PRIVATE, None)
+        )

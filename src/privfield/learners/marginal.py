@@ -1,0 +1,274 @@
+"""From a table to a graphical model: noisy contingency tables, then `pf.estimate`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, Self
+
+from privfield.errors import InputError
+from privfield.estimation.estimate import check_method, estimate
+from privfield.inference.contraction.plan import (
+    DEFAULT_MAX_BYTES,
+    ContractionSize,
+    contraction_size,
+)
+from privfield.learners.base import Learner
+from privfield.mechanisms.edges.mechanism import select_edges
+from privfield.mechanisms.edges.selection import Selection
+from privfield.mechanisms.tables.measurements import Measurements
+from privfield.mechanisms.tables.mechanism import measure
+from privfield.models.card import attach_card
+from privfield.models.mrf import MarkovRandomField
+from privfield.privacy.adjacency import Adjacency
+from privfield.privacy.budgets import Budget, NonPrivate, check_budget
+from privfield.privacy.ledger import Ledger
+from privfield.progress import ProgressCallback
+from privfield.schema import Schema
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+    from privfield.mechanisms.graphs.release import StructureRelease
+
+_RESULTS = (
+    *("model_", "measurements_", "cost_", "adjacency_"),
+    *("cliques_", "graph_", "selection_", "structure_"),
+)
+_WORDS = ("auto", "all-pairs", "learn")
+_STRUCTURES = ("auto", "selection", "stable")
+
+
+class MarginalLearner(Learner):
+    """Learns a Markov random field from noisy contingency tables, under differential privacy.
+
+    `cliques` says which variables interact: a list of tuples of names, "all-pairs", or "learn":
+    edges are then found privately within the same budget. "auto" takes all pairs where exact
+    inference with them fits in `max_bytes`, and otherwise learns. `structure` says how edges are
+    learned: by "selection", one after the other, where the model so far predicts worst; by
+    "stable", the whole graph or nothing (`pf.StructureLearner`, with a share of a `pf.ApproxDP`
+    budget; if nothing is released, by selection with the rest). "auto" is selection, unless
+    `min_weight`, the least interaction that counts as an edge, is given and the public number of
+    rows makes a stable release likely.
+
+    `design`, `noise` and `weights` say how the budget is spent on given cliques (`pf.measure`); by
+    default as well as is known. `method` and `options` go to `pf.estimate`. After `fit`:
+
+    * `model_`: the `pf.MarkovRandomField`; `graph_`: its networkx graph; `cliques_`;
+    * `measurements_`: what was released. It is there even if the estimate is interrupted;
+    * `selection_`, `structure_`: how edges were chosen, None where they were not;
+    * `cost_`, `adjacency_`: what was spent, and which tables count as neighbours.
+
+    >>> import numpy as np, privfield as pf
+    >>> schema = pf.Schema({"smoker": ["no", "yes"], "cough": ["no", "yes"]})
+    >>> rows = np.repeat([[0, 0], [0, 1], [1, 0], [1, 1]], [6120, 880, 1710, 1290], axis=0)
+    >>> learner = pf.MarginalLearner(pf.PureDP(1), cliques="all-pairs", schema=schema)
+    >>> learner.fit(rows).model_.marginal(["smoker"]).round(1).tolist()
+    [0.7, 0.3]
+    """
+
+    def __init__(
+        self,
+        budget: Budget | NonPrivate,
+        cliques: str | Sequence[Sequence[str]] = "auto",
+        schema: Schema | None = None,
+        method: str = "auto",
+        *,
+        structure: str = "auto",
+        min_weight: float | None = None,
+        adjacency: str = "replace-one",
+        noise: str = "auto",
+        design: str = "auto",
+        weights: Sequence[float] | None = None,
+        inference: str = "exact",
+        max_bytes: float = DEFAULT_MAX_BYTES,
+        options: dict[str, Any] | None = None,
+        ledger: Ledger | None = None,
+        job: str | None = None,
+        insecure_seed: int | None = None,
+        progress: ProgressCallback | None = None,
+    ) -> None:
+        self.budget = budget
+        self.cliques = cliques
+        self.schema = schema
+        self.method = method
+        self.structure = structure
+        self.min_weight = min_weight
+        self.adjacency = adjacency
+        self.noise = noise
+        self.design = design
+        self.weights = weights
+        self.inference = inference
+        self.max_bytes = max_bytes
+        self.options = options
+        self.ledger = ledger
+        self.job = job
+        self.insecure_seed = insecure_seed
+        self.progress = progress
+
+    model_: MarkovRandomField
+    measurements_: Measurements
+    cliques_: tuple[tuple[str, ...], ...]
+    graph_: nx.Graph
+    selection_: Selection | None
+    structure_: StructureRelease | None
+
+    def fit(self, data: Any, y: Any = None) -> Self:
+        """Measure tables, which is charged, and estimate the model from them."""
+        for result in _RESULTS:
+            self.__dict__.pop(result, None)  # of an earlier fit
+        schema = self._check()
+        cliques = self._cliques(schema)
+        if cliques is None:
+            self._learn(data, schema)
+        else:
+            self._check_size(schema, cliques)
+            self.measurements_ = self._measure(data, schema, cliques)
+            self.selection_ = self.structure_ = None
+        self.cost_ = self.measurements_.cost
+        self.adjacency_ = Adjacency.parse(self.adjacency)
+        self.cliques_ = _largest(cliques or self.measurements_.cliques)
+        self.graph_ = _graph(schema, self.cliques_)
+        self.model_ = self._estimate(self.measurements_)
+        attach_card(self)
+        return self
+
+    def _check(self) -> Schema:
+        if not isinstance(self.schema, Schema):
+            raise InputError(
+                "schema must be a pf.Schema, which says what the columns may hold; "
+                f"got {type(self.schema).__name__}."
+            )
+        check_budget(self.budget)
+        check_method(self.method, self.options or {})
+        if self.method == "cgm" and isinstance(self.budget, NonPrivate):
+            raise InputError("method='cgm' needs noisy tables; with NON_PRIVATE use 'naive-mle'.")
+        number = isinstance(self.max_bytes, int | float) and not isinstance(self.max_bytes, bool)
+        if not number or not self.max_bytes > 0:
+            raise InputError(f"max_bytes must be a number above 0; got {self.max_bytes!r}.")
+        if self.inference not in ("exact", "loopy"):
+            raise InputError(f"inference must be 'exact' or 'loopy'; got {self.inference!r}.")
+        if self.structure not in _STRUCTURES:
+            legal = ", ".join(map(repr, _STRUCTURES))
+            raise InputError(f"structure must be one of {legal}; got {self.structure!r}.")
+        return self.schema
+
+    def _common(self) -> dict[str, Any]:
+        return {
+            "adjacency": self.adjacency,
+            "ledger": self.ledger,
+            "job": self.job,
+            "insecure_seed": self.insecure_seed,
+            "progress": self.progress,
+        }
+
+    def _measure(
+        self, data: Any, schema: Schema, cliques: Sequence[tuple[str, ...]]
+    ) -> Measurements:
+        return measure(
+            data,
+            schema,
+            cliques,
+            self.budget,
+            noise=self.noise,
+            design=self.design,
+            weights=self.weights,
+            **self._common(),
+        )
+
+    def _learn(self, data: Any, schema: Schema) -> None:
+        """Edges and their tables within the budget."""
+        if self.weights is not None or self.design != "auto":
+            raise InputError("design and weights are for given cliques; leave them out to learn.")
+        self._check_size(schema, [(name,) for name in schema.names])
+        common: dict[str, Any] = {**self._common(), "max_bytes": self.max_bytes}
+        if self._by_stability(data, schema):
+            from privfield.mechanisms.edges.stable import measure_stable
+
+            weight = 0.2 if self.min_weight is None else self.min_weight
+            common |= {"noise": self.noise, "min_weight": weight}
+            found = measure_stable(data, schema, self.budget, **common)  # type: ignore[arg-type]
+            self.structure_, self.selection_ = found.structure, found.selection
+            self.measurements_ = found.measurements
+            return
+        self.structure_ = None
+        self.selection_ = select_edges(data, schema, self.budget, noise=self.noise, **common)
+        self.measurements_ = self.selection_.measurements
+
+    def _by_stability(self, data: Any, schema: Schema) -> bool:
+        if self.structure != "auto":
+            return self.structure == "stable"
+        if self.min_weight is None:
+            return False
+        from privfield.mechanisms.edges.stable import stability_is_likely
+
+        return stability_is_likely(data, schema, self.budget, self.min_weight, self.adjacency)
+
+    def _estimate(self, measurements: Measurements) -> MarkovRandomField:
+        return estimate(
+            measurements,
+            self.method,
+            inference=self.inference,
+            max_bytes=self.max_bytes,
+            progress=self.progress,
+            **(self.options or {}),
+        )
+
+    def _cliques(self, schema: Schema) -> list[tuple[str, ...]] | None:
+        """What to measure; None where that is still to be learned."""
+        if isinstance(self.cliques, str) and self.cliques in _WORDS:
+            alone: list[tuple[str, ...]] = [(name,) for name in schema.names]
+            pairs: list[tuple[str, ...]] = [*combinations(schema.names, 2)] or alone
+            if self.cliques == "all-pairs":
+                return pairs
+            if sum(levels > 1 for levels in schema.shape) < 2:  # there is no edge to learn
+                return alone
+            fits = self.cliques == "auto" and (
+                self.inference != "exact" or self._fits(schema, pairs)
+            )
+            return pairs if fits else None
+        if isinstance(self.cliques, str) or not isinstance(self.cliques, Sequence):
+            raise InputError(
+                f"cliques must be a list or 'all-pairs', 'learn' or 'auto'; got {self.cliques!r}."
+            )
+        return [tuple(clique) for clique in self.cliques]
+
+    def _fits(self, schema: Schema, cliques: Sequence[Sequence[str]]) -> bool:
+        size = self._size(schema, cliques)
+        return size.complete and size.bytes <= self.max_bytes
+
+    def _size(self, schema: Schema, cliques: Sequence[Sequence[str]]) -> ContractionSize:
+        zeros = MarkovRandomField(schema, [], []).factors.cliques  # of forbidden combinations
+        positions = [*(schema.clique(clique) for clique in cliques), *zeros]
+        return contraction_size(schema.shape, positions, max_bytes=self.max_bytes)
+
+    def _check_size(self, schema: Schema, cliques: Sequence[Sequence[str]]) -> None:
+        """Refuse before anything is charged what could not be estimated afterwards."""
+        if self.inference != "exact":
+            return
+        size = self._size(schema, cliques)
+        if not size.complete or size.bytes > self.max_bytes:
+            scope = ", ".join(schema.names[v] for v in size.largest_scope[:8])
+            raise InputError(
+                f"cliques: exact inference would need at least {size.bytes / 2**30:.3g} GiB, for a "
+                f"table over {scope}{', …' * (len(size.largest_scope) > 8)} (treewidth "
+                f"{size.treewidth}); max_bytes allows {self.max_bytes / 2**30:.3g} GiB. Nothing "
+                "was charged. Use fewer or smaller cliques, coarser levels, or inference='loopy'."
+            )
+
+
+def _largest(cliques: Sequence[Sequence[str]]) -> tuple[tuple[str, ...], ...]:
+    """The cliques that are in no other one, each once."""
+    sets = {frozenset(clique): tuple(clique) for clique in cliques if clique}
+    return tuple(names for own, names in sets.items() if not any(own < other for other in sets))
+
+
+def _graph(schema: Schema, cliques: Sequence[Sequence[str]]) -> nx.Graph:
+    """All variables as nodes, in column order, and every two in one clique joined."""
+    import networkx as nx
+
+    found = nx.Graph()
+    found.add_nodes_from(schema.names)
+    for clique in cliques:
+        found.add_edges_from(combinations(clique, 2))
+    return found

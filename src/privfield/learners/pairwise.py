@@ -1,0 +1,157 @@
+"""Pairwise models on any alphabets: Frank–Wolfe regressions, or noisy two-way tables."""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations
+from typing import Any, Self
+
+import numpy as np
+
+from privfield.errors import InputError
+from privfield.estimation.trajectories import pairwise_from_trajectory
+from privfield.inference.contraction.plan import DEFAULT_MAX_BYTES, contraction_size
+from privfield.learners.base import Learner
+from privfield.learners.marginal import MarginalLearner
+from privfield.mechanisms.frank_wolfe.mechanism import check_width
+from privfield.mechanisms.frank_wolfe.pairwise import check_geometry, frank_wolfe_pairwise
+from privfield.mechanisms.frank_wolfe.steps import check_declared_rows
+from privfield.mechanisms.frank_wolfe.trajectory import Trajectory
+from privfield.mechanisms.tables.measurements import Measurements
+from privfield.models.card import attach_card
+from privfield.models.mrf import MarkovRandomField
+from privfield.privacy.adjacency import Adjacency
+from privfield.privacy.budgets import ApproxDP, Budget, NonPrivate, PureDP, check_budget
+from privfield.privacy.ledger import Ledger
+from privfield.progress import ProgressCallback
+from privfield.schema import Schema
+
+
+class PairwiseLearner(Learner):
+    """Learns a model with all two-way interactions under differential privacy.
+
+    `method="tables"` measures all two-way tables and fits a model to them; `width` is not used.
+    `method="frank-wolfe"` regresses, for each variable and each two of its levels, which of the two
+    it is on all other variables, within the declared `width`; `geometry` is "group", which is what
+    the width says, or the paper's "l1". "auto" goes by public numbers only: tables if exact
+    inference fits in `max_bytes` and n√ρ ≥ (k/2)² p^(5/4) (or n is not known), k being the largest
+    number of levels; otherwise Frank–Wolfe. After `fit`:
+
+    * `model_`: the `pf.MarkovRandomField`, centred if it comes from Frank–Wolfe;
+    * `method_`: which was used; `trajectory_` or `measurements_`: all that was released;
+    * `cost_` (in zCDP for Frank–Wolfe, unless the budget is pure), `adjacency_`.
+
+    >>> import numpy as np, privfield as pf
+    >>> schema = pf.Schema({"rain": ["no", "some", "much"], "wet": ["no", "yes"]})
+    >>> rows = np.repeat([[0, 0], [1, 0], [1, 1], [2, 1]], [6000, 2000, 3000, 4000], axis=0)
+    >>> learner = pf.PairwiseLearner(pf.ZCDP(1), schema=schema).fit(rows)
+    >>> learner.method_, bool(learner.model_.condition({"rain": "much"}).marginal(["wet"])[1] > 0.8)
+    ('tables', True)
+    """
+
+    def __init__(
+        self,
+        budget: Budget | NonPrivate,
+        width: float = 2.0,
+        schema: Schema | None = None,
+        method: str = "auto",
+        geometry: str = "group",
+        *,
+        steps: int | None = None,
+        adjacency: str = "replace-one",
+        declared_rows: int | None = None,
+        max_bytes: float = DEFAULT_MAX_BYTES,
+        ledger: Ledger | None = None,
+        job: str | None = None,
+        insecure_seed: int | None = None,
+        progress: ProgressCallback | None = None,
+    ) -> None:
+        self.budget = budget
+        self.width = width
+        self.schema = schema
+        self.method = method
+        self.geometry = geometry
+        self.steps = steps
+        self.adjacency = adjacency
+        self.declared_rows = declared_rows
+        self.max_bytes = max_bytes
+        self.ledger = ledger
+        self.job = job
+        self.insecure_seed = insecure_seed
+        self.progress = progress
+
+    model_: MarkovRandomField
+    method_: str
+    trajectory_: Trajectory
+    measurements_: Measurements
+
+    def fit(self, data: Any, y: Any = None) -> Self:
+        """Measure, which is charged, and estimate the model."""
+        self._forget()
+        if not isinstance(self.schema, Schema):
+            raise InputError(
+                "schema must be a pf.Schema, which says what the columns may hold; "
+                f"got {type(self.schema).__name__}."
+            )
+        if self.method not in ("auto", "frank-wolfe", "tables"):
+            raise InputError(
+                f"method must be 'auto', 'frank-wolfe' or 'tables'; got {self.method!r}."
+            )
+        check_geometry(self.geometry)
+        check_width(self.width)
+        self.method_ = self._choose(data, self.schema) if self.method == "auto" else self.method
+        common: dict[str, Any] = {
+            "adjacency": self.adjacency,
+            "ledger": self.ledger,
+            "job": self.job,
+            "insecure_seed": self.insecure_seed,
+            "progress": self.progress,
+        }
+        if self.method_ == "tables":
+            learner = MarginalLearner(
+                self.budget, "all-pairs", self.schema, max_bytes=self.max_bytes, **common
+            )
+            try:
+                learner.fit(data)
+            finally:  # what was paid for is kept, even if the estimate is stopped
+                for name in ("measurements_", "cost_", "adjacency_", "model_"):
+                    if name in vars(learner):
+                        setattr(self, name, getattr(learner, name))
+            return self
+        self.trajectory_ = frank_wolfe_pairwise(
+            data,
+            self.schema,
+            self.budget,
+            self.width,
+            geometry=self.geometry,
+            steps=self.steps,
+            declared_rows=self.declared_rows,
+            **common,
+        )
+        self.cost_, self.adjacency_ = self.trajectory_.cost, self.trajectory_.adjacency
+        self.model_ = pairwise_from_trajectory(self.trajectory_)
+        attach_card(self)
+        return self
+
+    def _choose(self, data: Any, schema: Schema) -> str:
+        """By public numbers: variables, levels, budget, and the number of rows where public."""
+        pairs = list(combinations(range(len(schema)), 2))
+        size = contraction_size(schema.shape, pairs, max_bytes=self.max_bytes)
+        if not size.complete or size.bytes > self.max_bytes:
+            return "frank-wolfe"
+        rows = self._public_rows(data, schema)
+        budget = check_budget(self.budget)
+        pure = isinstance(budget, PureDP) or (isinstance(budget, ApproxDP) and not budget.delta)
+        if rows is None or pure or isinstance(budget, NonPrivate):  # tables suffer less from pure ε
+            return "tables"
+        needed = (max(schema.shape) / 2) ** 2 * len(schema) ** 1.25
+        return "tables" if rows * math.sqrt(budget.rho) >= needed else "frank-wolfe"
+
+    def _public_rows(self, data: Any, schema: Schema) -> int | None:
+        declared = check_declared_rows(self.declared_rows)
+        if declared is not None:
+            return declared
+        replace = Adjacency.parse(self.adjacency) is Adjacency.REPLACE_ONE
+        if replace and schema.unit is None and isinstance(data, np.ndarray):
+            return len(data)
+        return None

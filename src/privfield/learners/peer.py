@@ -1,0 +1,369 @@
+"""Peer effects on one public network from one sensitive outcome per node."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfield.errors import InputError
+from privfield.learners.base import Learner
+from privfield.models.base import check_count, check_rng, finite_number
+from privfield.models.card import attach_card
+from privfield.privacy.adjacency import Adjacency
+from privfield.privacy.budgets import Budget, NonPrivate, check_budget
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from privfield.data.network.public import PublicNetwork
+    from privfield.estimation.peers.one import PeerEstimate
+    from privfield.mechanisms.peers.release import (
+        LocalRelease,
+        ObjectiveRelease,
+        StatisticRelease,
+    )
+    from privfield.models.network import NetworkIsing
+    from privfield.privacy.ledger import Ledger
+    from privfield.progress import ProgressCallback
+    from privfield.schema import Schema
+
+    _Found = tuple[float, PeerEstimate | None, Budget | NonPrivate, str | None]
+
+METHODS = ("auto", "sufficient-statistic", "objective-perturbation", "local", "mple")
+
+
+@dataclass(frozen=True, eq=False)
+class SimulatedOutcomes:
+    """Outcomes drawn from the fitted model, and where the released statistics lie among theirs.
+
+    `statistics` are the simulated ones, without privacy noise. `tails` holds, for each statistic
+    released with additive noise, the share of simulated ones with such noise added that are at
+    least as far from the middle: a small share speaks against the model. It is empty for the
+    methods "local", "objective-perturbation" and "mple".
+    """
+
+    outcomes: NDArray[np.int8]
+    statistics: dict[str, NDArray[np.float64]]
+    released: dict[str, float]
+    tails: dict[str, float]
+
+
+class PeerEffect(Learner):
+    """How strongly neighbours' outcomes go together: β of P(σ) ∝ exp(½ β σᵀJσ).
+
+    The network is public; one ±1 outcome per node is protected (adjacency "flip-outcome"). `fit`
+    releases σᵀJσ with noise and gives β with an interval that covers sampling and privacy noise.
+
+    * `method`: "sufficient-statistic" (what "auto" takes), "local" (the same number with noise that
+      adapts to the data; "auto" takes it when it is less noisy at a declared `guess` of β),
+      "objective-perturbation" (β from the pseudo-likelihood), or "mple" (not private);
+    * `scaling`: "laplacian", "mean-degree", "regular" or "none" (the weights are J);
+    * `field`: True estimates a tilt toward +1 as well; `covariates` maps names to public numbers,
+      one per node. Both are further statistics that share the budget;
+    * `bound`: β is sought in [0, bound]. `level` is that of intervals;
+    * `weight`: the edge attribute to use as weight; without it every edge weighs 1;
+    * `missing`: "error", or "negative": nodes without an outcome are read as −1;
+    * `prevalence`: a public guess of the share of +1, for advice only;
+    * `calibration`: "tight", or "as-printed": the PrIsing paper's constants, for study;
+    * `cache`: a folder in which simulated curves are kept; they depend on the network and, above
+      5,000 nodes, on released numbers. Fits that are NOT PRIVATE neither read nor write it.
+
+    After `fit`: `beta_`, `interval_` (None where the method has none), `estimate_`, `release_`,
+    `network_`, `model_`, `method_`, `stamp_`, `cost_`, `adjacency_`.
+
+    >>> import networkx as nx, privfield as pf
+    >>> from privfield.learners.peer import PeerEffect
+    >>> ring = nx.cycle_graph(10)
+    >>> peer = PeerEffect(pf.PureDP(1.0)).fit(ring, {node: node < 5 for node in ring})
+    >>> 0 <= peer.interval_[0] <= peer.interval_[1] <= 5
+    True
+    """
+
+    if TYPE_CHECKING:
+        beta_: float
+        interval_: tuple[float, float] | None
+        estimate_: PeerEstimate | None
+        release_: StatisticRelease | LocalRelease | ObjectiveRelease | None
+        network_: PublicNetwork
+        model_: NetworkIsing | None
+        method_: str
+        stamp_: str | None
+
+    def __init__(
+        self,
+        budget: Budget | NonPrivate,
+        method: str = "auto",
+        scaling: str = "laplacian",
+        *,
+        field: bool = False,
+        covariates: Mapping[str, Any] | None = None,
+        bound: float = 5.0,
+        level: float = 0.95,
+        guess: float | None = None,
+        weight: str | None = None,
+        missing: str = "error",
+        prevalence: float | None = None,
+        calibration: str = "tight",
+        noise: str = "auto",
+        cache: str | os.PathLike[str] | None = None,
+        schema: Schema | None = None,
+        adjacency: str = "flip-outcome",
+        ledger: Ledger | None = None,
+        job: str | None = None,
+        insecure_seed: int | None = None,
+        progress: ProgressCallback | None = None,
+    ) -> None:
+        self.budget = budget
+        self.method = method
+        self.scaling = scaling
+        self.field = field
+        self.covariates = covariates
+        self.bound = bound
+        self.level = level
+        self.guess = guess
+        self.weight = weight
+        self.missing = missing
+        self.prevalence = prevalence
+        self.calibration = calibration
+        self.noise = noise
+        self.cache = cache
+        self.schema = schema
+        self.adjacency = adjacency
+        self.ledger = ledger
+        self.job = job
+        self.insecure_seed = insecure_seed
+        self.progress = progress
+
+    def fit(self, graph: Any, outcomes: Any) -> Self:
+        """Release what is needed and estimate β; each call spends the budget once more."""
+        from privfield.data.network.read import read_network
+
+        self._forget()
+        budget = check_budget(self.budget)
+        self._check()
+        network = read_network(graph, self.scaling, self.weight)
+        method = self._choose(network, budget)
+        if self.calibration == "as-printed":
+            found = self._fit_as_printed(network, outcomes, budget)
+        elif method == "mple":
+            found = self._fit_pseudolikelihood(network, outcomes)
+        elif method == "objective-perturbation":
+            found = self._fit_objective(network, outcomes, budget)
+        else:
+            found = self._fit_statistic(network, outcomes, budget, method)
+        self.beta_, self.estimate_, self.cost_, self.stamp_ = found
+        self.release_ = vars(self).get("release_")
+        self.network_, self.method_ = network, method
+        self.adjacency_ = Adjacency.FLIP_OUTCOME
+        self.interval_ = None if self.estimate_ is None else self.estimate_.interval
+        self.model_ = self._model()
+        attach_card(self)
+        return self
+
+    def _forget(self) -> None:
+        """Drop the results of an earlier fit, so that one that stops half-way shows none of them.
+
+        Only `release_` is set as soon as it is paid for.
+        """
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)
+
+    def _check(self) -> None:
+        if self.method not in METHODS:
+            legal = ", ".join(map(repr, METHODS))
+            raise InputError(f"method must be one of {legal}; got {self.method!r}.")
+        if Adjacency.parse(self.adjacency) is not Adjacency.FLIP_OUTCOME:
+            raise InputError(f"adjacency must be 'flip-outcome' here; got {self.adjacency!r}.")
+        if not 0 < finite_number(self.bound, "bound") <= 100:
+            raise InputError(f"bound must lie above 0 and up to 100; got {self.bound}.")
+        if not 0 < finite_number(self.level, "level") < 1:
+            raise InputError(f"level must lie between 0 and 1; got {self.level}.")
+        if self.guess is not None and not 0 <= finite_number(self.guess, "guess") <= self.bound:
+            raise InputError(f"guess must lie in [0, bound]; got {self.guess}.")
+        if self.prevalence is not None and not 0 < finite_number(self.prevalence, "prevalence") < 1:
+            raise InputError(f"prevalence must lie between 0 and 1; got {self.prevalence}.")
+        if self.calibration not in ("tight", "as-printed"):
+            raise InputError(
+                f"calibration must be 'tight' or 'as-printed'; got {self.calibration!r}."
+            )
+        if self.progress is not None and not callable(self.progress):
+            raise InputError(f"progress must be a function; got {type(self.progress).__name__}.")
+
+    def _choose(self, network: PublicNetwork, budget: Budget | NonPrivate) -> str:
+        """The method, by public knowledge only."""
+        extras = self.field or bool(self.covariates)
+        method = self.method
+        if self.calibration == "as-printed" and method == "auto":
+            method = "objective-perturbation"
+        if self.calibration == "as-printed" and method != "objective-perturbation":
+            raise InputError('calibration="as-printed" goes with method="objective-perturbation".')
+        if method == "mple" and not isinstance(budget, NonPrivate):
+            raise InputError('method="mple" has no privacy: it needs budget=pf.NON_PRIVATE.')
+        study = method == "mple" or self.calibration == "as-printed"
+        if study and (self.ledger is not None or self.job is not None):
+            raise InputError("ledger: what is not private cannot be charged; leave it out.")
+        if extras and method in ("objective-perturbation", "local", "mple"):
+            raise InputError(
+                f'field and covariates need method="sufficient-statistic"; got {method!r}.'
+            )
+        if method != "auto":
+            return method
+        if extras or self.guess is None or isinstance(budget, NonPrivate):
+            return "sufficient-statistic"
+        from privfield.mechanisms.peers.forecast_noise import local_is_quieter
+
+        quieter = local_is_quieter(network, budget, float(self.guess), self.cache, self.progress)
+        return "local" if quieter else "sufficient-statistic"
+
+    def _reading(self) -> dict[str, Any]:
+        return {
+            "missing": self.missing,
+            "schema": self.schema,
+            "insecure_seed": self.insecure_seed,
+        }
+
+    def _fit_statistic(
+        self, network: PublicNetwork, outcomes: Any, budget: Budget | NonPrivate, method: str
+    ) -> _Found:
+        from privfield.estimation.peers.bank import open_bank
+        from privfield.estimation.peers.one import estimate_peer_effect
+        from privfield.estimation.peers.several import estimate_with_covariates
+        from privfield.mechanisms.peers.local import measure_network_local
+        from privfield.mechanisms.peers.release import StatisticRelease
+        from privfield.mechanisms.peers.statistics import measure_network, read_covariates
+
+        extras = read_covariates(self.field, self.covariates, network)
+        stamped = isinstance(budget, NonPrivate) or self.insecure_seed is not None
+        # before anything is paid for: a cache may be damaged
+        bank = open_bank(network, pull=method == "local", folder=self.cache, kept=not stamped)
+        charge: dict[str, Any] = {"ledger": self.ledger, "job": self.job}
+        release: StatisticRelease | LocalRelease
+        if method == "local":
+            release = measure_network_local(network, outcomes, budget, **charge, **self._reading())
+        else:
+            release = measure_network(
+                network,
+                outcomes,
+                budget,
+                covariates=extras,
+                noise=self.noise,
+                **charge,
+                **self._reading(),
+            )
+        options: dict[str, Any] = {
+            "bound": float(self.bound),
+            "level": float(self.level),
+            "progress": self.progress,
+        }
+        self.release_ = release
+        if extras:
+            assert isinstance(release, StatisticRelease)
+            estimate = estimate_with_covariates(release, network, extras, **options)
+        else:
+            estimate = estimate_peer_effect(release, bank, **options)
+        return estimate.beta, estimate, release.cost, release.stamp
+
+    def _fit_objective(
+        self, network: PublicNetwork, outcomes: Any, budget: Budget | NonPrivate
+    ) -> _Found:
+        from privfield.mechanisms.peers.objective import measure_network_objective
+
+        if isinstance(budget, NonPrivate):
+            raise InputError('budget: NON_PRIVATE goes with method="mple" here.')
+        release = measure_network_objective(
+            network,
+            outcomes,
+            budget,
+            bound=self.bound,
+            guess=1.0 if self.guess is None else self.guess,
+            ledger=self.ledger,
+            job=self.job,
+            **self._reading(),
+        )
+        self.release_ = release
+        return release.beta, None, release.cost, release.stamp
+
+    def _fit_pseudolikelihood(self, network: PublicNetwork, outcomes: Any) -> _Found:
+        from privfield.data.network.outcomes import check_missing, open_outcomes
+        from privfield.estimation.peers.mple import maximum_pseudolikelihood
+        from privfield.privacy.budgets import NON_PRIVATE
+
+        read = open_outcomes(outcomes, network.names, check_missing(self.missing), self.schema)
+        beta = maximum_pseudolikelihood(network.couplings, read(), float(self.bound))
+        return beta, None, NON_PRIVATE, "NOT PRIVATE: no noise was added (NON_PRIVATE)"
+
+    def _fit_as_printed(
+        self, network: PublicNetwork, outcomes: Any, budget: Budget | NonPrivate
+    ) -> _Found:
+        from privfield.mechanisms.peers.as_printed import STAMP, measure_as_printed
+        from privfield.privacy.budgets import NON_PRIVATE
+
+        beta = measure_as_printed(network, outcomes, budget, **self._reading())
+        return beta, None, NON_PRIVATE, STAMP
+
+    def _model(self) -> NetworkIsing | None:
+        """The fitted model; None where covariates give each node its own field."""
+        from privfield.models.network import NetworkIsing
+
+        if self.covariates or not math.isfinite(self.beta_):
+            return None
+        tilt = 0.0
+        if self.estimate_ is not None and "field" in self.estimate_.parameters:
+            tilt = self.estimate_.parameters["field"][0]
+        names = [str(name) for name in self.network_.names]
+        return NetworkIsing(
+            self.network_.couplings,
+            self.beta_,
+            tilt,
+            names if len(set(names)) == len(names) else None,
+            stamp=self.stamp_,
+        )
+
+    def summary(self) -> str:
+        """A table with what it means; the first line says what is protected and what is not."""
+        from privfield.reporting.peer_summary import summary_text
+
+        return summary_text(
+            self.network_,
+            self.budget,
+            self.method_,
+            self.beta_,
+            self.estimate_,
+            self.release_,
+            self.cost_ if self.cost_ is not None else self.budget,
+            self.stamp_,
+            self.prevalence,
+            float(self.level),
+        )
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """The likelihood of the released number along β, with estimate and interval."""
+        from privfield.reporting.peer_summary import plot_likelihood
+
+        if self.estimate_ is None:
+            raise InputError(
+                f"method {self.method_!r} gives no likelihood; use 'sufficient-statistic'."
+            )
+        return plot_likelihood(self.estimate_, ax, self.stamp_)
+
+    def simulate(self, n: int = 1000, rng: np.random.Generator | None = None) -> SimulatedOutcomes:
+        """Outcomes from the fitted model, to see whether what was released looks like them."""
+        from privfield.estimation.peers.simulate import simulate_outcomes
+        from privfield.mechanisms.peers.statistics import read_covariates
+
+        extras = read_covariates(self.field, self.covariates, self.network_)
+        parameters: tuple[float, ...] = (self.beta_,)
+        if self.estimate_ is not None:
+            parameters = tuple(triple[0] for triple in self.estimate_.parameters.values())
+        if not math.isfinite(self.beta_):
+            raise InputError("the as-printed equation has no solution here: nothing to simulate.")
+        found = simulate_outcomes(
+            self.network_, extras, parameters, self.release_, check_count(n, 1), check_rng(rng)
+        )
+        return SimulatedOutcomes(*found)

@@ -1,0 +1,188 @@
+"""From a table to a graph under differential privacy: the whole graph, or nothing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+from privfield.errors import InputError
+from privfield.learners.base import Learner
+from privfield.mechanisms.frank_wolfe.mechanism import check_width
+from privfield.mechanisms.frank_wolfe.steps import check_declared_rows
+from privfield.mechanisms.graphs.block_plan import BlockPlan, plan_blocks
+from privfield.mechanisms.graphs.blocks import find_variables, public_rows
+from privfield.mechanisms.graphs.release import StructureRelease
+from privfield.mechanisms.graphs.structure import check_min_weight, measure_structure
+from privfield.privacy.adjacency import Adjacency
+from privfield.privacy.budgets import ApproxDP, Budget, NonPrivate
+from privfield.privacy.ledger import Ledger
+from privfield.privacy.stability import check_stable_budget
+from privfield.progress import ProgressCallback
+from privfield.schema import Schema
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+METHODS = ("regression", "correlation", "chow-liu")
+
+
+class StructureLearner(Learner):
+    """Learns which variables interact: the edges of a graphical model, under (ε, δ)-DP.
+
+    The rows are cut into blocks, the graph is learned in each of them, and it is released if the
+    blocks agree so clearly that no one person could change it; otherwise nothing is. An edge is
+    an interaction of at least `min_weight`; `width` bounds the summed weights of a variable and
+    only serves to predict how many rows are needed. `method` is
+
+    * "regression": each variable on all others, on two or more levels; with `order` 3 and more,
+      also products of several ±1 variables. `release` is "edge-majority", each possible edge by
+      the majority of blocks, or "mode", the most frequent whole graph, which needs more rows;
+    * "correlation": pairs of ±1 variables whose covariance exceeds tanh(`min_weight`)/2, without
+      blocks; two variables that share a neighbour may look joined;
+    * "chow-liu": the tree of strongest dependences, without blocks.
+
+    Arrays without a `schema` are read by one public rule: above 0 is +1, anything else −1. With
+    `pf.NON_PRIVATE` the graph of all rows, stamped. `learner(rows)` replaces the regressions; it
+    must look at nothing but its rows, and votes for no edges where it fails: try it on made-up rows
+    with `pf.NON_PRIVATE` first. After `fit`:
+
+    * `graph_`: a networkx graph with every variable as a node, or None if nothing was released;
+    * `advice_`: then, in plain words, what would help; it depends on public numbers alone;
+    * `release_`: all that was released; `blocks_`, `cost_`, `adjacency_`.
+
+    >>> import numpy as np, privfield as pf
+    >>> model = pf.IsingModel([[0, 0.6, 0], [0.6, 0, -0.6], [0, -0.6, 0]])
+    >>> rows = model.sample(20_000, np.random.default_rng(0))
+    >>> learner = StructureLearner(pf.ApproxDP(1, 1e-6), min_weight=0.4).fit(rows)
+    >>> sorted(learner.graph_.edges)
+    [('x0', 'x1'), ('x1', 'x2')]
+    """
+
+    def __init__(
+        self,
+        budget: Budget | NonPrivate,
+        width: float = 2.0,
+        min_weight: float = 0.2,
+        release: str = "edge-majority",
+        method: str = "regression",
+        *,
+        order: int = 2,
+        blocks: int | None = None,
+        schema: Schema | None = None,
+        names: Sequence[str] | None = None,
+        adjacency: str = "replace-one",
+        declared_rows: int | None = None,
+        learner: Callable[[Any], Any] | None = None,
+        learner_seconds: float | None = 60.0,
+        ledger: Ledger | None = None,
+        job: str | None = None,
+        insecure_seed: int | None = None,
+        progress: ProgressCallback | None = None,
+    ) -> None:
+        self.budget = budget
+        self.width = width
+        self.min_weight = min_weight
+        self.release = release
+        self.method = method
+        self.order = order
+        self.blocks = blocks
+        self.schema = schema
+        self.names = names
+        self.adjacency = adjacency
+        self.declared_rows = declared_rows
+        self.learner = learner
+        self.learner_seconds = learner_seconds
+        self.ledger = ledger
+        self.job = job
+        self.insecure_seed = insecure_seed
+        self.progress = progress
+
+    graph_: nx.Graph | None
+    release_: StructureRelease
+    blocks_: int | None
+    advice_: str | None
+
+    def fit(self, data: Any, y: Any = None) -> Self:
+        """Vote, which is charged, and keep the graph if it was released."""
+        self._forget()
+        if self.method not in METHODS:
+            legal = ", ".join(map(repr, METHODS))
+            raise InputError(f"method must be one of {legal}; got {self.method!r}.")
+        check_width(self.width)
+        check_declared_rows(self.declared_rows)
+        found = self._measure(data)
+        self.release_ = found
+        self.cost_, self.adjacency_, self.blocks_ = found.cost, found.adjacency, found.blocks
+        self.graph_ = found.graph()
+        self.advice_ = None if self.graph_ is not None else self._advice(data, found)
+        return self
+
+    def _measure(self, data: Any) -> StructureRelease:
+        common: dict[str, Any] = {
+            "schema": self.schema,
+            "names": self.names,
+            "adjacency": self.adjacency,
+            "ledger": self.ledger,
+            "job": self.job,
+            "insecure_seed": self.insecure_seed,
+            "progress": self.progress,
+        }
+        if self.method == "regression":
+            return measure_structure(
+                data,
+                self.budget,
+                min_weight=self.min_weight,
+                rule=self.release,
+                order=self.order,
+                blocks=self.blocks,
+                learner=self.learner,
+                learner_seconds=self.learner_seconds,
+                **common,
+            )
+        self._refuse_extras()
+        budget = check_stable_budget(self.budget)
+        from privfield.mechanisms.graphs.statistics import (
+            measure_chow_liu,
+            measure_correlation_graph,
+        )
+
+        if self.method == "chow-liu":
+            return measure_chow_liu(data, budget, **common)
+        return measure_correlation_graph(data, budget, threshold=self._threshold(), **common)
+
+    def _refuse_extras(self) -> None:
+        """What only regressions in blocks can use."""
+        if self.order != 2 or self.blocks is not None or self.learner is not None:
+            raise InputError(
+                f"method={self.method!r} has no blocks: order, blocks and learner are for "
+                "method='regression'."
+            )
+
+    def _threshold(self) -> float:
+        """Half of the correlation of two ±1 variables joined by `min_weight` alone."""
+        return math.tanh(float(check_min_weight(self.min_weight))) / 2
+
+    def _advice(self, data: Any, found: StructureRelease) -> str:
+        """What would help. Public numbers alone: the votes say nothing here."""
+        from privfield.mechanisms.graphs.advice import advise
+
+        assert isinstance(found.cost, ApproxDP)
+        if found.blocks is None:
+            return advise(found.cost)
+        variables = find_variables(data, self.schema, self.names)
+        rows = check_declared_rows(self.declared_rows)
+        if rows is None:
+            rows = public_rows(data, variables, Adjacency.parse(self.adjacency))
+        return advise(found.cost, self._plan, variables.shape, rows, float(self.min_weight))
+
+    def _plan(self, shape: Sequence[int], budget: ApproxDP, min_weight: float) -> BlockPlan:
+        return plan_blocks(
+            shape,
+            budget,
+            width=float(self.width),
+            min_weight=min_weight,
+            rule=self.release,
+            order=self.order,
+            blocks=self.blocks,
+        )

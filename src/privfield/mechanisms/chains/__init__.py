@@ -1,0 +1,1 @@
+"""Noisy transitions of people's sequences."""

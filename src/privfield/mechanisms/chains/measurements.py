@@ -1,0 +1,136 @@
+"""The noisy tables of a chain with their noise law and cost: what leaves the private side."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfield._version import __version__
+from privfield.errors import InputError
+from privfield.privacy.adjacency import Adjacency
+from privfield.privacy.budgets import Budget, NonPrivate
+from privfield.privacy.noise import LAWS, LawName, NoiseLaw
+from privfield.privacy.released import Arrays, Header, Released, cost_from_json, cost_to_json
+from privfield.schema import level_text
+
+
+@dataclass(frozen=True, eq=False)
+class ChainMeasurements(Released):
+    """First states and transitions, weighted per person, plus noise: docs/privacy/chains.md.
+
+    `initial[i]` is the noisy weight of segments that begin in state i (at most 1 per person),
+    `transitions[i, j]` that of steps from i to j (at most `limit` per person). `noise` is the law;
+    `initial_scale` and `transition_scale` are its scales in these units, `initial_grid` and
+    `transition_grid` the steps that the numbers are multiples of. `stamp` is None, or says why
+    these numbers protect nobody.
+    """
+
+    KIND = "chain measurements"
+
+    states: tuple[str, ...]
+    initial: NDArray[np.float64]
+    transitions: NDArray[np.float64]
+    noise: LawName
+    initial_scale: float
+    transition_scale: float
+    initial_grid: float
+    transition_grid: float
+    limit: float
+    cost: Budget | NonPrivate
+    adjacency: Adjacency
+    unit: str
+    stamp: str | None = None
+
+    def __post_init__(self) -> None:
+        _validate(self)
+        self.initial.flags.writeable = False
+        self.transitions.flags.writeable = False
+
+    @property
+    def initial_law(self) -> NoiseLaw:
+        """The noise in each cell of `initial`."""
+        return NoiseLaw(self.noise, self.initial_scale, self.initial_grid)
+
+    @property
+    def transition_law(self) -> NoiseLaw:
+        """The noise in each cell of `transitions`."""
+        return NoiseLaw(self.noise, self.transition_scale, self.transition_grid)
+
+    def _parts(self) -> tuple[Header, Arrays]:
+        header = {
+            "version": __version__,
+            "states": list(self.states),
+            "noise": self.noise,
+            "scales": [self.initial_scale, self.transition_scale],
+            "grids": [self.initial_grid, self.transition_grid],
+            "limit": self.limit,
+            "cost": cost_to_json(self.cost),
+            "adjacency": str(self.adjacency),
+            "unit": self.unit,
+            "stamp": self.stamp,
+        }
+        return header, {"initial": self.initial, "transitions": self.transitions}
+
+    @classmethod
+    def _from_parts(cls, header: Header, arrays: Arrays) -> Self:
+        cost = cost_from_json(header["cost"])
+        if cost is None:
+            raise ValueError
+        (initial_scale, transition_scale), (first, step) = header["scales"], header["grids"]
+        return cls(
+            tuple(header["states"]),
+            arrays["initial"],
+            arrays["transitions"],
+            header["noise"],
+            initial_scale,
+            transition_scale,
+            first,
+            step,
+            header["limit"],
+            cost,
+            Adjacency.parse(header["adjacency"]),
+            header["unit"],
+            header["stamp"],
+        )
+
+    def __repr__(self) -> str:
+        stamp = f"{self.stamp}. " if self.stamp else ""
+        return (
+            f"<{stamp}Noisy chain tables: {len(self.states)} states, {self.noise} noise, "
+            f"limit {self.limit:g} per {self.unit}, cost {self.cost}, {self.adjacency}>"
+        )
+
+
+def _validate(m: ChainMeasurements) -> None:
+    size = len(m.states)
+    if size < 2 or len({level_text(state) for state in m.states}) < size:
+        raise InputError("states must list at least two different states.")
+    shapes: tuple[tuple[str, Any, tuple[int, ...]], ...] = (
+        ("initial", m.initial, (size,)),
+        ("transitions", m.transitions, (size, size)),
+    )
+    for name, table, shape in shapes:
+        if not isinstance(table, np.ndarray) or table.dtype != np.float64 or table.shape != shape:
+            raise InputError(f"{name} must be an array of 64-bit floats with shape {shape}.")
+        if not np.isfinite(table).all():
+            raise InputError(f"{name} must hold finite numbers only.")
+    if m.noise not in LAWS:
+        raise InputError(f"noise must be one of {', '.join(map(repr, LAWS))}; got {m.noise!r}.")
+    for name, scale in (
+        ("initial_scale", m.initial_scale),
+        ("transition_scale", m.transition_scale),
+    ):
+        if not np.isfinite(scale) or scale < 0 or (scale == 0) != (m.noise == "none"):
+            raise InputError(f"{name} must be above 0; got {scale}.")
+    for name, value in (
+        ("initial_grid", m.initial_grid),
+        ("transition_grid", m.transition_grid),
+        ("limit", m.limit),
+    ):
+        if not (np.isfinite(value) and value > 0):
+            raise InputError(f"{name} must be above 0; got {value}.")
+    if not isinstance(m.unit, str):
+        raise InputError("unit must be text.")

@@ -1,0 +1,1 @@
+"""Which pairs to measure, and their tables, in one budget."""

@@ -1,0 +1,308 @@
+"""Noisy gradients of the joint pseudo-likelihood of an Ising model.
+
+docs/privacy/moments.md has the claim and the proof.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfield.errors import InputError
+from privfield.mechanisms.frank_wolfe.steps import check_declared_rows
+from privfield.mechanisms.moments.mechanism import check_extras, check_variables
+from privfield.mechanisms.tables.mechanism import _spread
+from privfield.privacy.adjacency import Adjacency
+from privfield.privacy.budgets import ZCDP, ApproxDP, Budget, NonPrivate, check_budget
+from privfield.privacy.ledger import Ledger
+from privfield.privacy.mechanism import release
+from privfield.privacy.noise import NoiseLaw, add_noise
+from privfield.privacy.released import (
+    Arrays,
+    Header,
+    Released,
+    cost_from_json,
+    cost_to_json,
+    stamp_of,
+    tell,
+)
+from privfield.privacy.rounding import Number, exact, sqrt_above, sqrt_below
+from privfield.progress import Progress, ProgressCallback
+from privfield.schema import Schema
+from privfield.solvers.projections import project_l1
+
+WEIGHT = 2**10  # an unclipped record, in whole numbers
+CHANCE = 2**15  # the probability 1, in whole numbers
+GRID = 2**12  # steps of a weight in 1
+_REACH = 16 * GRID  # beyond ±16 a conditional probability is 0 or 1
+DEFAULT_STEPS = 40
+_CLIP = Fraction(5, 4)  # of the norm that all gradients have at the start
+_MOST_STEPS = 10_000
+_STEP = 0.5  # of a Newton step at independence
+_CHUNK = 1 << 14  # rows at a time
+
+
+@dataclass(frozen=True, eq=False)
+class PseudolikelihoodTrajectory(Released):
+    """Noisy sums of clipped gradients, one row per step: all p(p−1)/2 pairs, then all variables.
+
+    Numbers are whole; one is `unit`. Each has discrete Gaussian noise of scale `scale` (in the same
+    whole numbers). `rows` is the public or declared number of rows that steps divide by.
+    """
+
+    KIND = "pseudolikelihood-trajectory"
+
+    names: tuple[str, ...]
+    gradients: NDArray[np.int64]
+    unit: float
+    scale: float
+    width: float
+    rows: float
+    cost: Budget | NonPrivate
+    adjacency: Adjacency
+    stamp: str | None = None
+
+    def __post_init__(self) -> None:
+        p = len(self.names)
+        if self.gradients.ndim != 2 or self.gradients.shape[1] != p * (p + 1) // 2:
+            raise InputError(
+                f"gradients must have {p * (p + 1) // 2} columns; got {self.gradients.shape}."
+            )
+        self.gradients.flags.writeable = False
+
+    def parameters(self, average: float = 0.5) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Weights and field: the mean of the last share `average` of the iterates."""
+        if not 0 <= average <= 1:
+            raise InputError(f"average must lie in [0, 1]; got {average}.")
+        steps, p = len(self.gradients), len(self.names)
+        kept = max(1, round(average * steps))
+        joint = total = np.zeros((p, p + 1))
+        for number, gradient in enumerate(self.gradients):
+            joint = _move(joint, gradient, self.rows, self.width)
+            if number >= steps - kept:
+                total = total + joint
+        total = total / kept
+        return total[:, :p], total[:, p]
+
+    def _parts(self) -> tuple[Header, Arrays]:
+        header = {
+            "names": list(self.names),
+            "numbers": [self.unit, self.scale, self.width, self.rows],
+            "cost": cost_to_json(self.cost),
+            "adjacency": str(self.adjacency),
+            "stamp": self.stamp,
+        }
+        return header, {"gradients": self.gradients}
+
+    @classmethod
+    def _from_parts(cls, header: Header, arrays: Arrays) -> Self:
+        unit, scale, width, rows = map(float, header["numbers"])
+        cost = cost_from_json(header["cost"])
+        if cost is None:
+            raise ValueError
+        return cls(
+            tuple(header["names"]),
+            arrays["gradients"].astype(np.int64, casting="safe"),
+            *(unit, scale, width, rows),
+            cost,
+            Adjacency.parse(header["adjacency"]),
+            header["stamp"],
+        )
+
+    def __repr__(self) -> str:
+        stamp = f"{self.stamp}. " if self.stamp else ""
+        return (
+            f"<{stamp}PseudolikelihoodTrajectory: {len(self.gradients)} steps, "
+            f"{len(self.names)} variables, cost {self.cost}, {self.adjacency}>"
+        )
+
+
+def measure_pseudolikelihood(
+    data: Any,
+    budget: Budget | NonPrivate,
+    width: float = 2.0,
+    *,
+    schema: Schema | None = None,
+    names: Sequence[str] | None = None,
+    steps: int | None = None,
+    clip: Number | None = None,
+    adjacency: str = "replace-one",
+    declared_rows: int | None = None,
+    ledger: Ledger | None = None,
+    job: str | None = None,
+    insecure_seed: int | None = None,
+    progress: ProgressCallback | None = None,
+) -> PseudolikelihoodTrajectory:
+    """Ascend Σ_i log P(x_i | the others), one noisy gradient of all rows per step.
+
+    `width` bounds Σ_j |W_ij| + |f_i|; it regularises, privacy does not rest on it. `steps` is 40
+    unless given. `clip` bounds the L2 norm of a row's gradient; by default 1.25 times the norm that
+    all have at the start, √(p(2p−1))/2. The step divides by the number of rows: it is public
+    under "replace-one"; under "add-remove", `declared_rows` says about how many there are.
+    """
+    labels = check_variables(data, schema, names)
+    p = len(labels)
+    spend, neighbours = check_budget(budget), Adjacency.parse(adjacency)
+    if neighbours is Adjacency.FLIP_OUTCOME:
+        raise InputError("adjacency must be 'replace-one' or 'add-remove'; got 'flip-outcome'.")
+    check_extras(insecure_seed, progress)
+    if schema is not None and schema.unit is not None:
+        raise InputError("gradients of single rows are clipped: schema.unit must be None.")
+    count, bound = _check_settings(p, steps, width, clip)
+    declared = _declared(declared_rows, neighbours)
+    square = bound * (WEIGHT * CHANCE) ** 2  # of the most that a row adds
+    law, cost = NoiseLaw("none", 0.0), spend
+    if isinstance(spend, Budget):
+        law, cost = _calibrate(spend, square, count, neighbours)
+
+    def prepare() -> Callable[[], bytes]:
+        from privfield.data.signs import read_signs
+
+        batches = read_signs(data, schema)
+
+        def run() -> bytes:
+            tell(progress, Progress("reading"))
+            signs = np.concatenate([np.empty((0, p), np.int8), *batches])
+            rows = float(max(1, len(signs)) if declared is None else declared)
+            joint = np.zeros((p, p + 1))
+            found = np.empty((count, p * (p + 1) // 2), np.int64)
+            for step in range(count):
+                total = clipped_gradient(_chunks(signs), joint, square)
+                if law.name != "none":
+                    seed = None if insecure_seed is None else _spread(insecure_seed, step)
+                    total = add_noise(total, law, seed)
+                joint = _move(joint, total, rows, float(width))
+                found[step] = total
+                tell(progress, Progress("noisy gradients", step + 1))
+            numbers = (1 / (WEIGHT * CHANCE), law.scale, float(width), rows)
+            stamp = stamp_of(spend, insecure_seed)
+            result = PseudolikelihoodTrajectory(labels, found, *numbers, cost, neighbours, stamp)
+            return result.to_bytes()
+
+        return run
+
+    request = {
+        "what": "pseudolikelihood",
+        "schema": None if schema is None else asdict(schema),
+        "names": labels,
+        "settings": [count, str(bound), float(width), law.scale, declared],
+        "adjacency": str(neighbours),
+        "insecure": insecure_seed is not None,
+    }
+    released = release(
+        prepare,
+        what=f"{count} noisy gradients of {p} variables",
+        cost=cost,
+        budget=spend,
+        adjacency=neighbours,
+        unit="row",
+        request=request,
+        ledger=ledger,
+        job=job,
+    )
+    return PseudolikelihoodTrajectory.from_bytes(released)
+
+
+def _declared(declared: object, adjacency: Adjacency) -> int | None:
+    """The declared number of rows where the true one is private; None where it is public."""
+    found = check_declared_rows(declared)
+    if found is None and adjacency is not Adjacency.REPLACE_ONE:
+        raise InputError(
+            "declared_rows must be given: under 'add-remove' the number of rows is private, so say "
+            "about how many there are."
+        )
+    return found
+
+
+def _check_settings(
+    p: int, steps: object, width: object, clip: Number | None
+) -> tuple[int, Fraction]:
+    """The number of steps, and the square of the clip."""
+    count = DEFAULT_STEPS if steps is None else steps
+    whole = isinstance(count, int | np.integer) and not isinstance(count, bool)
+    if not whole or not 1 <= count <= _MOST_STEPS:  # type: ignore[operator]
+        raise InputError(f"steps must be a whole number from 1 to {_MOST_STEPS:,}; got {steps!r}.")
+    if not 0 < exact(width, "width") <= 1000:
+        raise InputError(f"width must lie above 0 and not above 1000; got {width}.")
+    largest = Fraction(p * (2 * p - 1))  # no gradient has a larger square
+    if clip is not None and exact(clip, "clip") < Fraction(1, 1000):
+        raise InputError(f"clip must be at least 0.001; got {clip}.")
+    square = largest * _CLIP**2 / 4 if clip is None else min(exact(clip, "clip") ** 2, largest)
+    return int(count), square  # type: ignore[call-overload]
+
+
+def _calibrate(
+    budget: Budget, square: Fraction, steps: int, adjacency: Adjacency
+) -> tuple[NoiseLaw, Budget]:
+    """Discrete Gaussian noise: one row moves a sum by Δ ≤ R, or 2R if it is replaced."""
+    if not isinstance(budget, ZCDP | ApproxDP) or (
+        isinstance(budget, ApproxDP) and budget.exact_delta == 0
+    ):
+        raise InputError(
+            "budget must have δ > 0 or be in ρ (pf.ApproxDP, pf.ZCDP) for method "
+            "'pseudolikelihood': its Gaussian noise satisfies no pure ε."
+        )
+    cost = ZCDP(budget.exact_rho)
+    moved = square * (4 if adjacency is Adjacency.REPLACE_ONE else 1)
+    return NoiseLaw("discrete-gaussian", sqrt_above(moved * steps / (2 * cost.exact_rho))), cost
+
+
+def clipped_gradient(
+    chunks: Iterator[NDArray[np.int8]], joint: NDArray[np.float64], square: Fraction
+) -> NDArray[np.int64]:
+    """Σ w(x)·(x_i x_j (s_i + s_j), x_i s_i) over rows, exact whole numbers.
+
+    `joint` holds weights and, last, the field, all multiples of 1/GRID. s_i is CHANCE times
+    P(the other value of x_i | the rest), rounded; w(x) ≤ WEIGHT keeps the norm within √square.
+    Every step but the last square root is in whole numbers, so what a row adds does not depend on
+    other rows or on where it stands.
+    """
+    p = len(joint)
+    steps = np.rint(joint * GRID)
+    chances = _chance_table()
+    limit = float(sqrt_below(square) * (1 - Fraction(1, 2**40)))
+    cross, single = np.zeros((p, p), np.int64), np.zeros(p, np.int64)
+    for signs in chunks:
+        z = signs.astype(np.float64)
+        own = z * (z @ steps[:, :p] + steps[:, p])  # x_i times its local field: whole numbers
+        place = np.clip(own, -_REACH, _REACH).astype(np.int64) + _REACH
+        s = chances[place]
+        a, b = s.sum(axis=1), (s * s).sum(axis=1)
+        norm = np.sqrt(np.maximum(a * a + (p - 1) * b, 1).astype(np.float64))
+        weight = np.floor(np.minimum(WEIGHT, limit / norm))
+        scaled = z * s * weight[:, None]
+        cross += (z.T @ scaled).astype(np.int64)  # sums below 2⁵³ are exact
+        single += scaled.sum(axis=0).astype(np.int64)
+    return np.concatenate([(cross + cross.T)[np.triu_indices(p, 1)], single])
+
+
+def _chunks(signs: NDArray[np.int8]) -> Iterator[NDArray[np.int8]]:
+    for start in range(0, len(signs), _CHUNK):
+        yield signs[start : start + _CHUNK]
+
+
+@lru_cache(maxsize=1)
+def _chance_table() -> NDArray[np.int64]:
+    """CHANCE/(1 + exp(2h)), rounded, for each local field h on the grid."""
+    h = np.arange(-_REACH, _REACH + 1) / GRID
+    return np.rint(CHANCE / (1 + np.exp(2 * h))).astype(np.int64)
+
+
+def _move(
+    joint: NDArray[np.float64], gradient: NDArray[np.int64], rows: float, width: float
+) -> NDArray[np.float64]:
+    """The next iterate: a step uphill, rows projected onto Σ|w| ≤ width, halves averaged."""
+    p = len(joint)
+    mean = gradient / (rows * WEIGHT * CHANCE)
+    pairs = np.zeros((p, p))
+    pairs[np.triu_indices(p, 1)] = mean[: p * (p - 1) // 2]
+    change = np.column_stack([pairs + pairs.T, 2 * mean[p * (p - 1) // 2 :]])
+    moved = project_l1(joint + _STEP * change, width)
+    moved[:, :p] = (moved[:, :p] + moved[:, :p].T) / 2
+    return np.asarray(np.rint(moved * GRID) / GRID)

@@ -1,0 +1,1 @@
+"""Graphs released as a whole, if they are stable."""

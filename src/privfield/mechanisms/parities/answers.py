@@ -1,0 +1,152 @@
+"""Answers to parity queries, as released: which sets of variables there are, and their values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import combinations
+from typing import Any, ClassVar, Literal, Self, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfield.errors import InputError
+from privfield.privacy.adjacency import Adjacency
+from privfield.privacy.budgets import Budget, NonPrivate
+from privfield.privacy.noise import LAWS, LawName, NoiseLaw
+from privfield.privacy.released import Arrays, Header, Released, cost_from_json, cost_to_json
+
+Method = Literal["gaussian", "pmw", "sepfem", "fem"]
+
+
+def parity_sets(variables: int, order: int) -> list[tuple[int, ...]]:
+    """All non-empty sets of up to `order` variables, by size, then in the order of a dictionary."""
+    return [
+        chosen for size in range(1, order + 1) for chosen in combinations(range(variables), size)
+    ]
+
+
+def count_sets(variables: int, order: int) -> int:
+    """How many `parity_sets` there are."""
+    return sum(math.comb(variables, size) for size in range(1, order + 1))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ParityAnswers(Released):
+    """Estimates of Q(I) = mean over rows of Π_{j in I} x_j, x = ±1, for all `parity_sets`.
+
+    `answers` lie in [−1, 1]. By Gaussian (or Laplace) noise, `sums` are the noisy whole numbers
+    that were released, with noise of the law `noise` and `scale`; other methods release answers
+    whose errors have no simple law: `sums` is None there and `noise` is "none". `total` is the
+    public number of rows; where it is private it is None, and `rows` is what sums were divided by:
+    a noisy or a declared number. `about` (JSON) says how the method ran. Everything computed from
+    these numbers costs nothing more.
+    """
+
+    KIND: ClassVar[str] = "parities"
+
+    names: tuple[str, ...]
+    order: int
+    answers: NDArray[np.float64]
+    method: Method
+    noise: LawName
+    scale: float
+    sums: NDArray[np.int64] | None
+    total: int | None
+    rows: float
+    cost: Budget | NonPrivate
+    adjacency: Adjacency
+    about: dict[str, Any] = field(default_factory=dict)
+    stamp: str | None = None
+
+    def __post_init__(self) -> None:
+        count = count_sets(len(self.names), self.order)
+        if self.answers.shape != (count,) or not np.isfinite(self.answers).all():
+            raise InputError(
+                f"answers must be {count} finite numbers; got shape {self.answers.shape}."
+            )
+        if self.sums is not None and self.sums.shape != (count,):
+            raise InputError(f"sums must have shape {(count,)}; got {self.sums.shape}.")
+        if self.method not in get_args(Method):
+            raise InputError(f"method must be one of {get_args(Method)}; got {self.method!r}.")
+        fits = self.scale == 0 if self.noise == "none" else 0 < self.scale < np.inf
+        if self.noise not in LAWS or not fits:
+            raise InputError(f"noise {self.noise!r} does not go with the scale {self.scale}.")
+        if not 0 < self.rows < np.inf:
+            raise InputError(f"rows must be a number above 0; got {self.rows}.")
+        self.answers.flags.writeable = False
+        if self.sums is not None:
+            self.sums.flags.writeable = False
+
+    @cached_property
+    def _places(self) -> dict[tuple[int, ...], int]:
+        return {chosen: k for k, chosen in enumerate(parity_sets(len(self.names), self.order))}
+
+    @property
+    def law(self) -> NoiseLaw:
+        """The noise of each of `sums`."""
+        return NoiseLaw(self.noise, self.scale)
+
+    def answer(self, variables: Sequence[int]) -> float:
+        """The estimate of Q of these different variables; 1 where there are none."""
+        chosen = tuple(sorted(variables)) if isinstance(variables, Collection) else None
+        if chosen == ():
+            return 1.0
+        if chosen not in self._places:
+            raise InputError(
+                f"variables must be 0 to {self.order} different positions from 0 to "
+                f"{len(self.names) - 1}; got {variables!r}."
+            )
+        return float(self.answers[self._places[chosen]])
+
+    def as_dict(self) -> dict[tuple[int, ...], float]:
+        """All answers by set of variables, with Q(∅) = 1."""
+        return {(): 1.0, **dict(zip(self._places, self.answers.tolist(), strict=True))}
+
+    def _parts(self) -> tuple[Header, Arrays]:
+        header = {
+            "names": list(self.names),
+            "order": self.order,
+            "method": self.method,
+            "noise": self.noise,
+            "scale": self.scale,
+            "total": self.total,
+            "rows": self.rows,
+            "cost": cost_to_json(self.cost),
+            "adjacency": str(self.adjacency),
+            "about": self.about,
+            "stamp": self.stamp,
+        }
+        arrays: Arrays = {"answers": self.answers}
+        return header, arrays if self.sums is None else {**arrays, "sums": self.sums}
+
+    @classmethod
+    def _from_parts(cls, header: Header, arrays: Arrays) -> Self:
+        cost = cost_from_json(header["cost"])
+        if cost is None:
+            raise ValueError
+        sums = arrays.get("sums")
+        return cls(
+            tuple(header["names"]),
+            int(header["order"]),
+            arrays["answers"].astype(np.float64, casting="safe"),
+            header["method"],
+            header["noise"],
+            float(header["scale"]),
+            None if sums is None else sums.astype(np.int64, casting="safe"),
+            header["total"],
+            float(header["rows"]),
+            cost,
+            Adjacency.parse(header["adjacency"]),
+            dict(header["about"]),
+            header["stamp"],
+        )
+
+    def __repr__(self) -> str:
+        stamp = f"{self.stamp}. " if self.stamp else ""
+        return (
+            f"<{stamp}ParityAnswers: {len(self.answers):,} parities of up to {self.order} of "
+            f"{len(self.names)} variables by {self.method}, cost {self.cost}, {self.adjacency}>"
+        )

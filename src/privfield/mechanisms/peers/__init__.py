@@ -1,0 +1,1 @@
+"""Noisy statistics of one network."""

@@ -1,0 +1,161 @@
+"""A plan as one screen of text: at most 40 lines of 88 columns."""
+
+from __future__ import annotations
+
+import textwrap
+
+from privfield.planning.forecast import MethodForecast, Plan
+from privfield.planning.words import bytes_text, duration_text, number_text, rows_text
+
+WIDTH = 88
+_TITLES = {
+    "ising": "an Ising model of",
+    "pairwise": "a pairwise model of",
+    "polynomial": "a t-wise model of",
+    "structure": "the graph of",
+    "chain": "a chain",
+    "peer": "a peer effect",
+}
+_PRIVACY = {
+    "replace-one": "one {} replaced",
+    "add-remove": "one {} added or removed",
+    "flip-outcome": "one {} reversed; the network is public",
+}
+
+
+def screen_text(plan: Plan) -> str:
+    """The plan for people."""
+    lines = [*_wrapped(_title(plan)), "", *_wrapped(_expectation(plan)), ""]
+    best = plan.recommended
+    if best.available:
+        lines += [f"Use {best.name}:", *_code(best.call), ""]
+    lines += _methods(plan)
+    for advice in plan.advice:
+        lines += _wrapped(advice, "- ")
+    lines += _needs(plan)
+    if plan.bounds:
+        lines += [""]
+    for bound in plan.bounds:
+        lines += _wrapped(
+            f"Proved: {bound.privacy} privacy takes at least {rows_text(bound.rows)} rows, by any "
+            f"method, {bound.statement}."
+        )
+    if plan.table and len(lines) < 29:
+        lines += ["", *_short_table(plan)]
+    lines += ["", *_wrapped(plan.assumption + " No data was read.")]
+    return "\n".join(lines)
+
+
+def table_text(plan: Plan) -> str:
+    """Table 1 in Markdown."""
+    if not plan.table:
+        return "Table 1 is about two-level variables."
+    head = [
+        "| rows needed | structure: proved | structure: expected | parameters: proved | "
+        "parameters: expected |",
+        "|---|---:|---:|---:|---:|",
+    ]
+    body = [
+        f"| {row.privacy} | {_least(row.structure_bound)} | {_about(row.structure_needed)} | "
+        f"{_least(row.parameters_bound)} | {_about(row.parameters_needed)} |"
+        for row in plan.table
+    ]
+    return "\n".join([*head, *body, "", *plan.table_notes])
+
+
+def _title(plan: Plan) -> str:
+    what = _TITLES[plan.model]
+    if plan.levels:
+        few, most = min(plan.levels), max(plan.levels)
+        levels = f"of {few} levels" if few == most else f"of {few} to {most} levels"
+        many = f"{plan.variables:,} two-level variables"
+        what += f" {many}" if most == 2 else f" {plan.variables:,} variables {levels}"
+    noun = {"chain": "people", "peer": "nodes"}.get(plan.model, "rows")
+    protected = _PRIVACY[str(plan.adjacency)].format(plan.unit)
+    return f"Plan for {what}, {plan.n:,} {noun}, {plan.budget!r} ({protected})"
+
+
+def _expectation(plan: Plan) -> str:
+    best = plan.recommended
+    if not best.available or plan.model == "structure":
+        return plan.verdict
+    text = (
+        f"{plan.verdict} {plan.metric[0].upper()}{plan.metric[1:]}: about "
+        f"{number_text(best.expected_error)}; without privacy {number_text(best.sampling_error)}."
+    )
+    if plan.metric != plan.target:
+        text += f" {plan.target[0].upper()}{plan.target[1:]}: about "
+        text += f"{number_text(best.largest_error)}."
+    return text
+
+
+def _methods(plan: Plan) -> list[str]:
+    both = plan.metric != plan.target
+    largest = f"{'largest':>9}" if both else ""
+    lines = [f"{'method':<22}{'error':>8}{largest}{'noise':>10}{'sampling':>10}"]
+    lines[0] += f"{'memory':>10}{'time':>9}{'passes':>8}"
+    for each in plan.methods:
+        if each.available:
+            lines.append(_method(each, both))
+        else:
+            note = textwrap.shorten(each.note, WIDTH - 24, placeholder=" …")
+            lines.append(f"{each.name:<22}  {note}")
+    if plan.recommended.noise_sd is not None:
+        lines += _wrapped(
+            "Noise and sampling error: of one released number, in counts "
+            f"({plan.recommended.name}: {plan.recommended.statistic})."
+        )
+    return lines
+
+
+def _method(each: MethodForecast, both: bool) -> str:
+    noise = "–" if each.noise_sd is None else f"±{number_text(each.noise_sd)}"
+    sampling = "–" if each.sampling_sd is None else f"±{number_text(each.sampling_sd)}"
+    largest = f"{number_text(each.largest_error):>9}" if both else ""
+    return (
+        f"{each.name:<22}{number_text(each.expected_error):>8}"
+        f"{largest}{noise:>10}{sampling:>10}"
+        f"{bytes_text(each.memory):>10}{duration_text(each.seconds):>9}{each.passes:>8}"
+    )
+
+
+def _needs(plan: Plan) -> list[str]:
+    best = plan.recommended
+    text = f"- Memory: about {bytes_text(best.memory)}"
+    if plan.max_memory is not None:
+        fits = "within" if plan.fits else "more than"
+        text += f", {fits} the {bytes_text(plan.max_memory)} allowed"
+    return _wrapped(text + ".") if best.available else []
+
+
+def _short_table(plan: Plan) -> list[str]:
+    lines = [f"{'Rows needed':<38}{'the graph':>24}{'all couplings':>24}"]
+    for row in plan.table:
+        graph = f"{_least(row.structure_bound)} {_about(row.structure_needed)}"
+        numbers = f"{_least(row.parameters_bound)} {_about(row.parameters_needed)}"
+        lines.append(f"  {row.privacy:<36}{graph:>24}{numbers:>24}")
+    lines += _wrapped("≥ is proved for every method, ≈ is expected of ours. " + plan.table_notes[0])
+    return lines
+
+
+def _least(rows: float | None) -> str:
+    return "–" if rows is None else f"≥ {rows_text(rows)}"
+
+
+def _about(rows: float | None) -> str:
+    return "–" if rows is None else f"≈ {rows_text(rows)}"
+
+
+def _wrapped(text: str, first: str = "") -> list[str]:
+    return textwrap.wrap(text, WIDTH, initial_indent=first, subsequent_indent=" " * len(first))
+
+
+def _code(call: str) -> list[str]:
+    return textwrap.wrap(
+        call,
+        WIDTH - 4,
+        initial_indent="    ",
+        subsequent_indent="        ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

@@ -1,0 +1,273 @@
+"""The one way from private records to the outside: charge, run, store, return, in that order.
+
+A mechanism is a value: everything public about one release. The learners release with it, the
+planner asks it for a forecast, the audit and the contract tests watch what it really draws.
+docs/privacy/mechanisms.md.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Generic, TypeVar, final
+
+import numpy as np
+
+from privfield.errors import InputError
+from privfield.privacy.adjacency import Adjacency
+from privfield.privacy.budgets import Budget, NonPrivate
+from privfield.privacy.laws import Law, Whole
+from privfield.privacy.ledger import Ledger
+from privfield.privacy.randomness import Draw, Journal, Randomness
+from privfield.privacy.released import Released
+from privfield.privacy.terms import LISTENER, Terms
+
+R = TypeVar("R", bound=Released)
+Run = Callable[[Randomness], R]
+
+ROWS = (Adjacency.REPLACE_ONE, Adjacency.ADD_REMOVE)  # what tables of records are released under
+OUTCOMES = (Adjacency.FLIP_OUTCOME,)  # what outcomes on a network are
+
+
+@dataclass(frozen=True, eq=False)
+class Mechanism(ABC, Generic[R]):
+    """One private release, checked and ready; nothing was read yet.
+
+    A subclass is a frozen dataclass of public parameters, which checks itself. All that depends on
+    records happens in what `open` returns, and leaves it only through `Randomness.draw`.
+    """
+
+    terms: Terms
+
+    noun: ClassVar[str]  # "moments": what error texts call it
+    page: ClassVar[str]  # its proof, under docs/privacy/
+    releases: ClassVar[type[Released]]
+    adjacencies: ClassVar[tuple[Adjacency, ...]] = ROWS
+
+    def __post_init__(self) -> None:
+        if self.terms.adjacency not in self.adjacencies:
+            legal = " or ".join(repr(str(each)) for each in self.adjacencies)
+            raise InputError(
+                f"adjacency must be {legal} for {self.noun}; got '{self.terms.adjacency}'."
+            )
+
+    @property
+    @abstractmethod
+    def cost(self) -> Budget | NonPrivate:
+        """What the release really costs: at most the budget."""
+
+    @property
+    @abstractmethod
+    def title(self) -> str:
+        """What is released, as the ledger says it."""
+
+    @abstractmethod
+    def request(self) -> dict[str, Any]:
+        """Everything public that defines the release, as JSON: a job may not change it."""
+
+    @abstractmethod
+    def open(self, data: Any) -> Run[R]:
+        """Check what is public about the data; what is returned reads records when it is called."""
+
+    @classmethod
+    @abstractmethod
+    def worlds(cls, terms: Terms) -> Iterator[World]:
+        """This mechanism on tiny domains, for the audit and the contract tests.
+
+        `terms` have a budget and an adjacency; a world with people replaces their unit.
+        """
+
+    @final
+    def release(self, data: Any) -> R:
+        """Charge, run, store, return.
+
+        A job that was charged and cut off goes on from its journal; a finished one does not need
+        its data. No exception shows which way a private run went.
+        """
+        ledger, cost = self.terms.ledger, self.cost
+        if ledger is None or isinstance(cost, NonPrivate):
+            if ledger is not None:
+                raise InputError("NON_PRIVATE cannot be charged: leave the ledger out.")
+            return self._run(self.open(data), None, "")
+        digest = hashlib.sha256(json.dumps(self.request(), sort_keys=True).encode()).hexdigest()
+        claim = self.terms.budget if isinstance(self.terms.budget, Budget) else None
+
+        def charge() -> str:
+            return ledger.charge(
+                self.title,
+                cost,
+                self.terms.adjacency,
+                unit=str(self.terms.unit),
+                claim=claim,
+                job=self.terms.job,
+                request=digest,
+            )
+
+        if self.terms.job is not None and ledger.knows(self.terms.job):
+            stored = ledger.result(charge())
+            if stored is not None:
+                return self._read(stored)
+        run = self.open(data)
+        name = charge()
+        stored = ledger.result(name)
+        if stored is None:
+            stored = ledger.keep(name, self._run(run, ledger.journal(name), name).to_bytes())
+        return self._read(stored)
+
+    def trace(self, data: Any, journal: Journal | None = None) -> list[Draw]:
+        """Every draw of a run on made-up records, with the exact numbers: nothing is charged.
+
+        Never for real records: what it shows is what the noise is there to hide.
+        """
+        found: list[Draw] = []
+        self.open(data)(Randomness(self.terms.insecure_seed, journal, found.append))
+        return found
+
+    def exact(self, data: Any) -> Whole:
+        """The whole numbers that it adds noise to or chooses by, step after step; made-up data."""
+        return np.concatenate([draw.values.ravel() for draw in self.trace(data)])
+
+    def laws(self, data: Any) -> tuple[Law, ...]:
+        """The laws that it really draws from, step after step; made-up data."""
+        return tuple(draw.law for draw in self.trace(data))
+
+    def _run(self, run: Run[R], journal: Journal | None, name: str) -> R:
+        try:
+            return run(self.terms.randomness(journal))
+        except BaseException as error:
+            problem = error if self.terms.stamp is not None else without_traces(error, self.title)
+        del run, journal
+        if name:
+            problem.add_note(
+                "The budget for this release is charged, and nothing was released. Run it again "
+                f"with job={name!r} to finish it at no further cost."
+            )
+        raise problem
+
+    def _read(self, data: bytes) -> R:
+        return self.releases.from_bytes(data)  # type: ignore[return-value]
+
+
+def without_traces(error: BaseException, title: str) -> BaseException:
+    """The error without what it could tell of a private run: frames, causes, foreign texts."""
+    known = isinstance(error, KeyboardInterrupt | SystemExit | MemoryError | InputError)
+    if not known and not getattr(error, LISTENER, False):
+        return RuntimeError(
+            f"{title}: the run stopped with {type(error).__name__}. Nothing more is shown, since "
+            "it could tell of records; made-up records with insecure_seed=0 show everything."
+        )
+    error.__cause__ = error.__context__ = None
+    error.__suppress_context__ = True
+    return error.with_traceback(None)
+
+
+@dataclass(frozen=True, eq=False)
+class World:
+    """A mechanism on a tiny domain, and the made-up data sets that its promise is checked on.
+
+    `units` is everything that one privacy unit may hold (a row; the rows of a person; an
+    outcome), `build` makes a data set of some units, and `starts` are the data sets to begin with.
+    """
+
+    mechanism: Mechanism[Any]
+    units: Sequence[Any]
+    build: Callable[[Sequence[Any]], Any]
+    starts: Sequence[Sequence[Any]]
+    name: str = ""
+
+    def data_sets(self) -> Iterator[Any]:
+        """The data sets to begin with."""
+        for units in self.starts:
+            yield self.build(units)
+
+    def neighbours(self) -> Iterator[tuple[Any, Any]]:
+        """Every data set to begin with beside each of its neighbours."""
+        adjacency = self.mechanism.terms.adjacency
+        for start in self.starts:
+            here = list(start)
+            if adjacency is Adjacency.ADD_REMOVE:
+                others = [here[:i] + here[i + 1 :] for i in range(len(here))]
+                others += [[*here, unit] for unit in self.units]
+            else:  # one unit is another; an outcome is one of two units
+                others = [
+                    [*here[:i], unit, *here[i + 1 :]]
+                    for i in range(len(here))
+                    for unit in self.units
+                    if not _same(unit, here[i])
+                ]
+            for other in others:
+                yield self.build(here), self.build(other)
+
+
+@dataclass
+class MemoryJournal:
+    """A journal that lives as long as the program: a run of one data set led by another's."""
+
+    kept: dict[int, bytes] = field(default_factory=dict)
+
+    def read(self, number: int) -> bytes | None:
+        """What was kept."""
+        return self.kept.get(number)
+
+    def write(self, number: int, data: bytes) -> bytes:
+        """Keep the first."""
+        return self.kept.setdefault(number, data)
+
+
+def _same(a: Any, b: Any) -> bool:
+    return bool(np.array_equal(a, b))
+
+
+def release(
+    prepare: Callable[[], Callable[[], bytes]],
+    *,
+    what: str,
+    cost: Budget | NonPrivate,
+    budget: Budget | NonPrivate,
+    adjacency: Adjacency,
+    unit: str,
+    request: dict[str, Any],
+    ledger: Ledger | None,
+    job: str | None,
+) -> bytes:
+    """Run a private mechanism whose output is `bytes`, within a ledger if there is one.
+
+    `prepare` checks everything public about the data and returns the mechanism, which alone reads
+    records. `request` holds everything public that defines the release; the same job id with
+    another request is an error. A job that was charged but never finished runs again at no cost:
+    what it drew before was never returned to anyone. A finished one does not need its data.
+    """
+    if ledger is None:
+        if job is not None:
+            raise InputError("job needs a ledger, which remembers what that job released.")
+        return prepare()()
+    if not isinstance(ledger, Ledger):
+        raise InputError(f"ledger must be a pf.Ledger; got {type(ledger).__name__}.")
+    if not isinstance(cost, Budget):
+        raise InputError("NON_PRIVATE cannot be charged: leave the ledger out.")
+    digest = hashlib.sha256(json.dumps(request, sort_keys=True).encode()).hexdigest()
+    claim = budget if isinstance(budget, Budget) else None
+
+    def charge() -> str:
+        return ledger.charge(what, cost, adjacency, unit=unit, claim=claim, job=job, request=digest)
+
+    if job is not None and ledger.knows(job):
+        stored = ledger.result(charge())
+        if stored is not None:
+            return stored
+    run = prepare()
+    name = charge()
+    stored = ledger.result(name)
+    if stored is not None:
+        return stored
+    try:
+        return ledger.keep(name, run())
+    except BaseException as error:
+        error.add_note(
+            f"The budget for this release is charged, and nothing was released. Run it again with "
+            f"job={name!r} to finish it at no further cost."
+        )
+        raise

@@ -1,0 +1,153 @@
+"""Where noise comes from: random bits, and the draws of one run, each made once.
+
+docs/privacy/mechanisms.md says why a job that was cut off goes on instead of drawing again.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Entropy:
+    """A source of random bytes and the few shapes in which mechanisms need them.
+
+    Only `Entropy.system()` gives privacy. Whoever knows the seed of `Entropy.insecure(seed)` can
+    recompute the noise and undo it.
+    """
+
+    read: Callable[[int], bytes]  # read(n) returns n bytes
+
+    @classmethod
+    def system(cls) -> Entropy:
+        """The operating system's cryptographic generator."""
+        return cls(os.urandom)
+
+    @classmethod
+    def insecure(cls, seed: int) -> Entropy:
+        """Repeatable bits for tests; no privacy."""
+        return cls(np.random.Generator(np.random.PCG64(seed)).bytes)
+
+    @property
+    def secure(self) -> bool:
+        """Whether the bits come from the operating system."""
+        return self.read is os.urandom
+
+    def bits(self, count: int) -> int:
+        """A uniform integer of `count` random bits."""
+        size = (count + 7) // 8
+        return int.from_bytes(self.read(size), "little") >> (8 * size - count)
+
+    def words(self, count: int) -> NDArray[np.uint64]:
+        """`count` independent uniform 64-bit words."""
+        # little-endian on every machine, so that a seed means the same everywhere
+        return np.frombuffer(self.read(8 * count), dtype="<u8").astype(np.uint64)
+
+    def below(self, bound: int) -> int:
+        """An exactly uniform integer in [0, bound), by rejection; `bound` is at least 1."""
+        count = (bound - 1).bit_length()
+        while True:
+            value = self.bits(count)
+            if value < bound:
+                return value
+
+
+class Journal(Protocol):
+    """Where the outcomes of a job's steps are kept, durably, so that none is drawn again."""
+
+    def read(self, number: int) -> bytes | None:
+        """What step `number` of an earlier run gave out, if it got so far."""
+
+    def write(self, number: int, data: bytes) -> bytes:
+        """Keep an outcome; returns what counts (another process may have been first)."""
+
+
+class Step(Protocol):
+    """What `Randomness.draw` needs of a law: see `privfield.privacy.laws`."""
+
+    def draw(self, values: NDArray[np.int64], entropy: Entropy) -> NDArray[np.int64]:
+        """What the step gives out."""
+
+
+@dataclass(frozen=True)
+class Draw:
+    """One step as a watcher sees it. `values` are exact: only ever of made-up records."""
+
+    step: str
+    law: Any
+    values: NDArray[np.int64]
+    result: NDArray[np.int64]
+
+
+class Randomness:
+    """All noise of one run, drawn once for each step and kept before it is used.
+
+    Steps are numbered in the order in which a run asks, which may depend on nothing but what was
+    given out before. With a `journal`, a step that an earlier run of the job has drawn is read
+    back. Only outcomes are kept: noise, samples and coins of blocks never are. A `seed` makes all
+    of it repeatable and worthless; each step has noise of its own, whatever came before it.
+    """
+
+    def __init__(
+        self,
+        seed: int | None = None,
+        journal: Journal | None = None,
+        watch: Callable[[Draw], None] | None = None,
+    ) -> None:
+        self._seed, self._journal, self._watch = seed, journal, watch
+        self._steps = 0
+
+    def draw(self, step: str, law: Step, values: NDArray[np.int64]) -> NDArray[np.int64]:
+        """What the law makes of the exact values: read back, or drawn and kept."""
+        number, entropy = self._next()
+        result = self._once(number, lambda: law.draw(values, entropy))
+        if self._watch is not None:
+            self._watch(Draw(step, law, np.array(values), np.array(result)))
+        return result
+
+    def coins(self) -> Entropy:
+        """Bits that nobody may see, not even later: who is in a sample, how rows are cut."""
+        return self._next()[1]
+
+    def public_seed(self) -> int:
+        """A seed for what is computed from outcomes alone; the same when the job goes on."""
+        number, entropy = self._next()
+        words = self._once(number, lambda: entropy.words(1).astype(np.int64))
+        return int(words[0]) & (2**63 - 1)
+
+    def _next(self) -> tuple[int, Entropy]:
+        number = self._steps
+        self._steps += 1
+        if self._seed is None:
+            return number, Entropy.system()
+        return number, Entropy.insecure(split_seed(self._seed, number))
+
+    def _once(self, number: int, make: Callable[[], NDArray[np.int64]]) -> NDArray[np.int64]:
+        if self._journal is None:
+            return make()
+        known = self._journal.read(number)
+        if known is None:
+            known = self._journal.write(number, _to_bytes(make()))
+        return _from_bytes(known)
+
+
+def split_seed(seed: int, number: int) -> int:
+    """The seed of step `number`: the one rule by which a seed becomes many."""
+    return int(np.random.SeedSequence([seed, number]).generate_state(1, np.uint64)[0])
+
+
+def _to_bytes(values: NDArray[np.int64]) -> bytes:
+    file = io.BytesIO()
+    np.save(file, np.asarray(values, np.int64), allow_pickle=False)
+    return file.getvalue()
+
+
+def _from_bytes(data: bytes) -> NDArray[np.int64]:
+    return np.asarray(np.load(io.BytesIO(data), allow_pickle=False), np.int64)

@@ -1,3 +1,0 @@
-"""Reports: what a model says, and what it cost, as one HTML page or as figures."""
-
-from privfield.report.report import write_report as write_report

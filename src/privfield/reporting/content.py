@@ -1,0 +1,432 @@
+"""From a model to what its page says: tables as rows of text, figures as plain data."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from privfield._version import __version__
+from privfield.estimation.uncertainty.delta_method import MarginalInterval
+from privfield.models.base import Model
+from privfield.models.card import Card
+from privfield.models.chain import ChainModel
+from privfield.models.network import NetworkIsing
+from privfield.models.polynomial import PolynomialMRF
+from privfield.privacy.adjacency import Adjacency
+from privfield.privacy.budgets import Budget
+from privfield.reporting import drawing
+from privfield.reporting import sentences as words
+from privfield.reporting.edge_table import edge_table
+from privfield.reporting.findings import Findings, summary
+
+Content = dict[str, Any]
+
+_MOST_ROWS = 2000
+_MOST_BARS = 600
+_HIDDEN = {"chance": "clear edges that may be chance", "uncertain": "uncertain edges"}
+_ORDERS = {1: "single variables", 2: "pairs of variables", 3: "three variables together"}
+
+
+def common(model: Any, card: Card | None, title: str | None) -> Content:
+    """What every page has, whatever the model."""
+    stamp = model.stamp
+    head, _, reason = (stamp or "").partition(": ")
+    return {
+        "title": title or default_title(model),
+        "stamp": stamp,
+        "stamp_head": head if reason else "NOT PRIVATE",
+        "stamp_reason": reason or stamp,
+        "version": __version__,
+        "protected": words.protected(card, stamp),
+        "cost": [] if stamp else words.cost(card),
+        "precision": [],
+        "citation": words.citation(card.version if card is not None else __version__),
+        "facts": facts(model, card),
+        "reading": [],
+    }
+
+
+def default_title(model: Any) -> str:
+    """What a page is called if nobody says."""
+    if isinstance(model, ChainModel):
+        return f"A Markov chain of {len(model.states)} states"
+    if isinstance(model, NetworkIsing):
+        return f"Peer effect on a network of {len(model.names):,} nodes"
+    if len(model.schema) == 1:
+        return f"How {model.schema.names[0]} is distributed"
+    return f"How {len(model.schema):,} variables go together"
+
+
+def privacy_tile(card: Card | None, stamp: str | None) -> dict[str, str]:
+    """The promise in the smallest space."""
+    if stamp is not None:
+        return {"name": "Privacy", "value": "none", "note": stamp}
+    promise = words.promise_of(card)
+    if card is None or promise.epsilon is None:
+        return {"name": "Privacy", "value": "unknown", "note": "the model carries no card"}
+    delta = f"δ = {promise.delta:g}, " if promise.delta else ""
+    noun = card.unit.split(" (")[0]
+    return {
+        "name": "Privacy",
+        "value": f"ε = {promise.epsilon:.3g}",
+        "note": f"{delta}for each {noun}",
+    }
+
+
+def graph_page(
+    model: Model,
+    card: Card | None,
+    found: Findings,
+    level: float,
+    negligible: float,
+    title: str | None,
+) -> Content:
+    """The page of a model with variables and edges."""
+    page = common(model, card, title)
+    verdicts = found.verdicts(level, negligible)
+    count = Counter(verdicts)
+    pairs = len(model.schema) * (len(model.schema) - 1) // 2
+    rows = None if card is None else card.rows
+    if rows is None and found.total_is_public:
+        rows = found.total
+    page["lead"] = (
+        f"A graphical model of {words.counted(len(model.schema), 'variable')}"
+        + words.rows_words(card, rows)
+        + (f", made on {card.created}." if card is not None else ".")
+    )
+    page["tiles"] = [privacy_tile(card, model.stamp), *_tiles(found, count, pairs, rows)]
+    page["precision"] = [*_precision(found), *_no_edges(found, pairs)]
+    picture = drawing.draw_network(
+        model.schema.names, found.edges, verdicts, found.marginals, level
+    )
+    if picture is not None and found.edges:
+        page["network"] = _network(picture, found, count)
+    page["edges"] = edge_table(found, verdicts, level, picture, pairs)
+    page["higher"] = _higher(model)
+    page["marginals"] = _marginal_table(model, found.marginals, level)
+    page["fit"] = _fit(found)
+    page["methods"] = _methods(model, card, found, count, pairs, level, rows)
+    page["reading"] = _reading(found, level, negligible)
+    page["data"] = {
+        "network": None if "network" not in page else drawing.for_page(picture),  # type: ignore[arg-type]
+        "edges": None if page["edges"] is None else page["edges"]["data"],
+    }
+    return page
+
+
+def _tiles(
+    found: Findings, count: Counter[str], pairs: int, rows: float | None
+) -> list[dict[str, str]]:
+    tiles = []
+    if rows is not None:
+        tiles.append({"name": "Records", "value": words.number(rows), "note": "a public number"})
+    elif found.total is not None:
+        note = "estimated from noisy numbers"
+        tiles.append({"name": "Records", "value": f"≈ {found.total:,.0f}", "note": note})
+    if found.method == "none":
+        edges = len(found.edges) - count["absent"]
+        tiles.append({"name": "Edges", "value": f"{edges:,}", "note": "no intervals are known"})
+    else:
+        note = f"{count['uncertain']:,} uncertain, of {words.counted(pairs, 'pair')}"
+        if count["chance"]:
+            note = f"{count['chance']:,} may be chance; {note}"
+        clear = count["clear"] + count["chance"]
+        tiles.append({"name": "Clear edges", "value": f"{clear:,}", "note": note})
+    if found.like is not None and found.ratio:
+        value = f"≈ {_rounded(found.like)}"
+        tiles.append({"name": "As precise as", "value": value, "note": "records without noise"})
+    return tiles
+
+
+def _rounded(value: float) -> str:
+    return f"{float(f'{value:.2g}'):,.0f}"
+
+
+def _precision(found: Findings) -> list[str]:
+    if found.ratio is None or found.like is None or found.total is None:
+        return []
+    if found.ratio < 0.005:
+        return ["Privacy noise is negligible here against the scatter of sampling people."]
+    pairs = any(len(part.names) == 2 for part in found.fit)
+    about = "the relation between two variables" if pairs else "each variable on its own"
+    return [
+        f"For {about}, privacy noise was {found.ratio:.2g} times as "
+        "large as the scatter that comes from having sampled these people and not others. "
+        f"Estimates are about as precise as those from {_rounded(found.like)} records without "
+        "privacy noise."
+    ]
+
+
+def _no_edges(found: Findings, pairs: int) -> list[str]:
+    """An empty model must not pass for the finding that nothing is related."""
+    if found.edges or not pairs or found.method == "none":
+        return []
+    return [
+        "This model relates no two variables: no pair was measured, or, where pairs were selected "
+        "privately, none stood out from the noise. That is no evidence that they are unrelated."
+    ]
+
+
+def _network(picture: drawing.Drawing, found: Findings, count: Counter[str]) -> Content:
+    signed = any(d.edge.signed for d in picture.edges)
+    plain = any(not d.edge.signed for d in picture.edges)
+    legend = []
+    if signed:
+        legend += [
+            _key(drawing.POSITIVE, 5, 0.9, "", "go together (positive)"),
+            _key(drawing.NEGATIVE, 5, 0.9, "9 5", "exclude each other (negative)"),
+        ]
+    if plain:
+        legend.append(_key(drawing.UNSIGNED, 5, 0.9, "", "related (no sign)"))
+    if count["chance"]:
+        legend.append(_key("#555555", 3, 0.55, "", "paler: may be chance"))
+    if found.method != "none":
+        legend.append(_key("#555555", 1.2, 0.35, "", "thin and pale: uncertain"))
+    text = (
+        "Two variables are joined when they are related while all others are held fixed. Thicker "
+        "is stronger. "
+    )
+    if found.method == "none":
+        text += "No intervals are known for this model, so edges carry no verdict."
+    else:
+        text += "Clear edges have an interval that excludes zero. Absent edges are not drawn."
+    hidden = [name for name in ("chance", "uncertain") if name in picture.hidden]
+    if hidden:
+        listed = " and ".join(f"{count[name]:,} {_HIDDEN[name]}" for name in hidden)
+        text += f" At first, {listed} are hidden."
+    if picture.left_out:
+        text += f" The {picture.left_out:,} weakest edges are left out of the picture."
+    ticks = [name for name in ("clear", "chance", "uncertain") if count[name]]
+    return {
+        "text": text,
+        "alt": drawing.alt_text(picture),
+        "svg": drawing.as_svg(picture),
+        "legend": legend,
+        "ticks": [
+            {
+                "status": name,
+                "name": drawing.NAMES.get(name, name),
+                "checked": name not in picture.hidden,
+            }
+            for name in ticks
+        ],
+    }
+
+
+def _key(color: str, width: float, opacity: float, dash: str, name: str) -> dict[str, Any]:
+    return {"color": color, "width": width, "opacity": opacity, "dash": dash, "name": name}
+
+
+def _higher(model: Model) -> Content | None:
+    """Interactions of three and more variables, of models that list them."""
+    if not isinstance(model, PolynomialMRF):
+        return None
+    large = [(m, v) for m, v in model.coefficients.items() if len(m) > 2 and v]
+    if not large:
+        return None
+    large.sort(key=lambda item: -abs(item[1]))
+    shown = large[:_MOST_ROWS]
+    caption = "Coefficients of products of variables (−1 and +1), the largest first"
+    if len(shown) < len(large):
+        caption += f"; {len(large) - len(shown):,} smaller ones are not listed"
+    rows = [
+        {
+            "names": " × ".join(model.names[v] for v in monomial),
+            "value": drawing.minus(value, "+.3f"),
+        }
+        for monomial, value in shown
+    ]
+    return {"caption": caption, "rows": rows}
+
+
+def _marginal_table(
+    model: Model, marginals: Sequence[MarginalInterval], level: float
+) -> Content | None:
+    if not marginals:
+        return None
+    intervals = any(marginal.low is not None for marginal in marginals)
+    rows: list[Content] = []
+    for marginal in marginals:
+        levels = model.schema[marginal.name].levels
+        chosen = range(1, 2) if len(levels) == 2 else range(len(levels))
+        rows += bars(marginal, levels, chosen)
+    binary = any(len(v.levels) == 2 for v in model.schema.variables)
+    return {
+        "heading": "Each variable on its own",
+        "text": "How the levels of each variable are shared out in the model."
+        + (" Of variables with two levels only the second is shown." if binary else ""),
+        "caption": f"Shares{f', with {level:.0%} intervals' if intervals else ''}",
+        "intervals": intervals,
+        "rows": rows[:_MOST_BARS],
+        "left_out": f"{len(rows) - _MOST_BARS:,} more are not listed." * (len(rows) > _MOST_BARS),
+    }
+
+
+def bars(
+    marginal: MarginalInterval, levels: Sequence[str], chosen: Sequence[int]
+) -> list[dict[str, Any]]:
+    """Rows of a table of shares, with bars."""
+    rows = []
+    for number, code in enumerate(chosen):
+        share = marginal.estimate[code]
+        row: dict[str, Any] = {
+            "name": marginal.name,
+            "span": len(chosen) if number == 0 else 0,
+            "level": levels[code],
+            "share": f"{100 * share:.1f}%",
+            "width": f"{100 * share:.2f}",
+            "low": None,
+            "interval": "",
+        }
+        if marginal.low is not None and marginal.high is not None:
+            low, high = marginal.low[code], marginal.high[code]
+            row |= {
+                "interval": f"{100 * low:.1f}–{100 * high:.1f}%",
+                "low": f"{100 * low:.2f}",
+                "reach": f"{100 * (high - low):.2f}",
+            }
+        rows.append(row)
+    return rows
+
+
+def _fit(found: Findings) -> Content | None:
+    if not found.fit:
+        return None
+    texts = [
+        "Looking costs nothing: the model is compared with the released noisy numbers, not with "
+        "the data. A difference of about 1 or less is what noise and sampling alone would do. "
+        "Much larger ones say that the model cannot express something that the numbers show."
+    ]
+    if found.simulated is not None:
+        texts.append(
+            f"The model is too large for exact answers here; {found.simulated:,} simulated people "
+            "stand in for them."
+        )
+    if not found.agreed:
+        texts.append(
+            "Warning: the simulated people did not settle down, so intervals on this page may be "
+            "wrong."
+        )
+    return {"texts": texts, "rows": summary(found.fit, lambda n: _ORDERS.get(n, f"{n} variables"))}
+
+
+def _methods(
+    model: Model,
+    card: Card | None,
+    found: Findings,
+    count: Counter[str],
+    pairs: int,
+    level: float,
+    rows: float | None,
+) -> str:
+    kind = "binary " if all(size == 2 for size in model.schema.shape) else "categorical "
+    version = __version__ if card is None else card.version
+    how = "" if card is None or card.method is None else f" ({card.method})"
+    parts = [
+        "We estimated a graphical model (Markov random field) of "
+        f"{words.counted(len(model.schema), kind + 'variable')}{words.rows_words(card, rows)} with "
+        f"privfield {version}{how}.",
+        words.privacy_sentence(card, model.stamp),
+    ]
+    if found.method != "none":
+        parts.append(
+            "The model was fitted to the noisy statistics alone, shrinking interactions as far as "
+            "sampling and privacy noise demand."
+        )
+        how = (
+            "the delta method around a nearly unbiased estimate"
+            if found.method == "delta"
+            else f"{found.replicates:,} simulated and refitted studies"
+        )
+        parts.append(
+            f"Intervals ({level:.0%}, not adjusted for multiple comparisons) account for sampling "
+            f"and privacy noise together and come from {how}."
+        )
+    if found.method != "none" and pairs:
+        parts.append(
+            f"Of {words.counted(pairs, 'pair')} of variables, "
+            f"{count['clear'] + count['chance']:,} had an "
+            f"interval that excludes zero; {count['clear']:,} of these stand out at a nominal "
+            f"false discovery rate of {1 - level:.0%} (Benjamini and Hochberg)."
+        )
+    if found.edges and all(edge.signed for edge in found.edges):
+        parts.append("Edge weights are a quarter of the conditional log odds ratio.")
+    return " ".join(parts)
+
+
+def _reading(found: Findings, level: float, negligible: float) -> list[str]:
+    texts = [
+        "Strength. For two variables with two levels each it is the weight W of an Ising model "
+        "with states −1 and +1: a quarter of the log odds ratio between them, all other variables "
+        "held fixed. W = 0.25 means that the odds of one are multiplied by e ≈ 2.7 when the other "
+        "changes. Where both variables are ordered, it is the same between their lowest and "
+        "highest levels, along a straight trend. Where a variable has three or more levels "
+        "without an order there is no sign: it is the typical size (root mean square) of the "
+        "entries of the pair’s centred log-linear interaction."
+    ]
+    if found.method == "none":
+        return [
+            *texts,
+            "No intervals: the method or the file does not hold what they need. Edges are shown "
+            "as estimated.",
+        ]
+    bound = f"odds ratio {drawing.odds(-negligible)} to {drawing.odds(negligible)}"
+    texts += [
+        f"Verdicts. Clear: the {level:.0%} interval excludes zero (“may be chance” if the edge "
+        "does not stand out among all edges judged together). Absent: the whole interval lies "
+        f"within ±{negligible:g} ({bound}), so that the edge is too weak to matter, or the model "
+        "has no such edge. Uncertain: neither; the data, with this much privacy noise, cannot say.",
+        "Estimates are pulled towards zero where noise is large, which makes them better on "
+        "average. Intervals are built around an estimate that is hardly pulled, and widened to "
+        "include the one that is shown; so an estimate may lie near one end of its interval. They "
+        "take the set of edges in the model as right, and people as independent. Where privacy "
+        "noise is many times larger than sampling error they are somewhat too short.",
+    ]
+    return texts
+
+
+def facts(model: Any, card: Card | None) -> list[tuple[str, str]]:
+    """The card as a list of names and values."""
+    found = [("Model", type(model).__name__)]
+    if isinstance(model, Model) and not isinstance(model, NetworkIsing):
+        found.append(("Variables", f"{len(model.schema):,}"))
+    if model.stamp:
+        found.append(("Stamp", model.stamp))
+    if card is None:
+        return [*found, ("Card", "none: this model does not say where it comes from")]
+    spent = str(card.cost) if isinstance(card.cost, Budget) else words.budget_words(card.cost)
+    found += [
+        ("Unit of privacy", card.unit),
+        ("Neighbours", "not known" if card.adjacency is None else str(card.adjacency)),
+        ("Privacy cost", spent),
+        ("Budget asked for", words.budget_words(card.budget)),
+        ("Method", card.method or "not known"),
+        ("Noise", card.noise or "not known"),
+        ("Records", _records(card)),
+        ("Levels read off the data", "yes, declared public" if card.levels_are_public else "no"),
+        ("Ledger", card.ledger or "none"),
+    ]
+    if card.job is not None:
+        found.append(("Job", card.job))
+    if card.charged is not None:
+        found.append(("Charged", card.charged))
+    found += [("Made on", card.created), ("Made with", f"privfield {card.version}")]
+    return found + [("Note", note) for note in card.notes]
+
+
+def _records(card: Card) -> str:
+    if card.rows is not None:
+        return words.number(card.rows)
+    public = card.adjacency is Adjacency.REPLACE_ONE and card.unit == "row"
+    return "not recorded" if public else "not public"
+
+
+def grey(share: float) -> tuple[str, bool]:
+    """A cell's colour from white to dark blue, and whether its text must be white."""
+    light, dark = np.array([247, 250, 252]), np.array([8, 64, 110])
+    mixed = light + (dark - light) * min(1.0, max(0.0, share)) ** 0.7
+    red, green, blue = (round(part) for part in mixed.tolist())
+    return f"#{red:02x}{green:02x}{blue:02x}", float(mixed @ [0.299, 0.587, 0.114]) < 140

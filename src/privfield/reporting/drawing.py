@@ -1,0 +1,217 @@
+"""The drawing of a network: nodes and edges with their looks, for the page and for paper."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+from privfield.estimation.uncertainty.delta_method import MarginalInterval
+from privfield.estimation.uncertainty.strengths import EdgeInterval
+from privfield.reporting.layout import HEIGHT, WIDTH, node_size, positions
+
+POSITIVE, NEGATIVE, UNSIGNED = "#0072b2", "#c44601", "#5d4a8a"  # told apart by colour-blind eyes
+MOST_NODES = 200
+MOST_EDGES = 1500
+SHOWN = {"chance": 12, "uncertain": 40}  # at most so many are drawn from the start
+NAMES = {"chance": "may be chance"}  # of verdicts, where they differ
+_DASH = "9 5"
+
+
+@dataclass(frozen=True)
+class Look:
+    """How an edge is drawn: colour and dashes say the sign, width the strength."""
+
+    color: str
+    dash: str
+    width: float
+    opacity: float
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """An edge with its verdict and what a reader is told about it."""
+
+    edge: EdgeInterval
+    status: str
+    look: Look
+    text: str
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A network that is ready to be drawn."""
+
+    names: tuple[str, ...]
+    places: tuple[tuple[float, float], ...]
+    size: float
+    edges: tuple[Drawn, ...]
+    infos: tuple[str, ...]
+    hidden: frozenset[str]  # verdicts that are not drawn at first
+    left_out: int  # edges that would not have been seen
+
+
+def draw_network(
+    names: Sequence[str],
+    edges: Sequence[EdgeInterval],
+    verdicts: Sequence[str],
+    marginals: Sequence[MarginalInterval],
+    level: float,
+) -> Drawing | None:
+    """None where there are too many variables for a picture."""
+    if len(names) > MOST_NODES:
+        return None
+    pairs = zip(edges, verdicts, strict=True)
+    seen = [(edge, status) for edge, status in pairs if status != "absent"]
+    seen.sort(key=lambda pair: (pair[1] == "uncertain", -abs(pair[0].estimate)))
+    kept = seen[:MOST_EDGES]
+    largest = max((abs(edge.estimate) for edge, _ in kept), default=1.0) or 1.0
+    drawn = [
+        Drawn(edge, status, look(edge, status, largest), edge_text(edge, status, level))
+        for edge, status in kept
+    ]
+    index = {name: number for number, name in enumerate(names)}
+    hidden = {
+        status for status, most in SHOWN.items() if sum(d.status == status for d in drawn) > most
+    }
+    firm = [d for d in drawn if d.status in ("clear", "estimated")] or drawn
+    links = [
+        (index[d.edge.first], index[d.edge.second], abs(d.edge.estimate) / largest) for d in firm
+    ]
+    spots = positions(len(names), links).tolist()
+    shares = {marginal.name: marginal_text(marginal) for marginal in marginals}
+    return Drawing(
+        tuple(names),
+        tuple((x, y) for x, y in spots),
+        node_size(len(names)),
+        tuple(drawn),
+        tuple(shares.get(name, "") for name in names),
+        frozenset(hidden),
+        len(seen) - len(kept),
+    )
+
+
+def look(edge: EdgeInterval, status: str, largest: float) -> Look:
+    """Colour-blind safe, and told apart on grey paper too: negative edges are dashed."""
+    color = POSITIVE if edge.estimate >= 0 else NEGATIVE
+    color = color if edge.signed else UNSIGNED
+    dash = _DASH if edge.signed and edge.estimate < 0 else ""
+    width = 1.5 + 8.5 * abs(edge.estimate) / largest
+    if status == "uncertain":
+        return Look(color, dash, max(1.0, width / 2.5), 0.28)
+    return Look(color, dash, width, 0.55 if status == "chance" else 0.9)
+
+
+def edge_text(edge: EdgeInterval, status: str, level: float) -> str:
+    """What hovering over an edge shows."""
+    text = f"{edge.first} – {edge.second}: strength {signed(edge)}"
+    if edge.low is not None and edge.high is not None:
+        text += f", {level:.0%} interval {minus(edge.low)} to {minus(edge.high)}"
+    if edge.signed:
+        text += f"; odds ratio {odds(edge.estimate)}"
+        if edge.low is not None and edge.high is not None:
+            text += f" ({odds(edge.low)} to {odds(edge.high)})"
+    return f"{text}; {NAMES.get(status, status)}"
+
+
+def signed(edge: EdgeInterval) -> str:
+    """The strength with its sign, where it has one."""
+    return minus(edge.estimate, "+.2f" if edge.signed else ".2f")
+
+
+def minus(value: float, form: str = ".2f") -> str:
+    """A number with a proper minus sign, and none before a zero."""
+    text = format(value, form)
+    return (text.lstrip("+-") if not float(text) else text).replace("-", "−")
+
+
+def odds(weight: float) -> str:
+    """The odds ratio that belongs to a weight: exp(4W)."""
+    return f"{math.exp(min(4 * weight, 700)):.3g}"
+
+
+def marginal_text(marginal: MarginalInterval) -> str:
+    """The distribution of a variable in one line."""
+    return ", ".join(f"{100 * share:.0f}%" for share in marginal.estimate[:6])
+
+
+def for_page(drawing: Drawing) -> dict[str, object]:
+    """What the page's script reads."""
+    index = {name: number for number, name in enumerate(drawing.names)}
+    return {
+        "size": drawing.size,
+        "font": font_size(len(drawing.names)),
+        "nodes": [
+            {
+                "name": name,
+                "label": short(name),
+                "x": round(x, 1),
+                "y": round(y, 1),
+                "info": info,
+            }
+            for name, (x, y), info in zip(drawing.names, drawing.places, drawing.infos, strict=True)
+        ],
+        "edges": [
+            {
+                "from": index[d.edge.first],
+                "to": index[d.edge.second],
+                "status": d.status,
+                "color": d.look.color,
+                "dashed": bool(d.look.dash),
+                "width": round(d.look.width, 2),
+                "opacity": d.look.opacity,
+                "text": d.text,
+            }
+            for d in drawing.edges
+        ],
+    }
+
+
+def as_svg(drawing: Drawing) -> str:
+    """The same picture for paper, and for readers whose browser runs no scripts."""
+    index = {name: number for number, name in enumerate(drawing.names)}
+    parts = [
+        f'<svg class="static" viewBox="0 0 {WIDTH:g} {HEIGHT:g}" role="img" '
+        f'aria-label="{escape(alt_text(drawing))}" font-family="sans-serif">'
+    ]
+    for d in reversed(drawing.edges):
+        if d.status in drawing.hidden:
+            continue
+        (x1, y1), (x2, y2) = (drawing.places[index[n]] for n in (d.edge.first, d.edge.second))
+        dash = f' stroke-dasharray="{d.look.dash}"' if d.look.dash else ""
+        parts.append(
+            f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" '
+            f'stroke="{d.look.color}" stroke-width="{d.look.width:.2f}" '
+            f'stroke-opacity="{d.look.opacity:g}"{dash}/>'
+        )
+    radius, font = drawing.size / 2, font_size(len(drawing.names))
+    for name, (x, y) in zip(drawing.names, drawing.places, strict=True):
+        parts.append(
+            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" fill="#fff" stroke="#333" '
+            'stroke-width="1.6"/>'
+            f'<text x="{x:.1f}" y="{y + radius + font:.1f}" text-anchor="middle" fill="#111" '
+            f'font-size="{font:g}" stroke="#fff" stroke-width="3.5" paint-order="stroke">'
+            f"{escape(short(name))}</text>"
+        )
+    return "".join(parts) + "</svg>"
+
+
+def font_size(count: int) -> float:
+    """Of labels: larger where there is room."""
+    return 16.0 if count <= 12 else 14.0 if count <= 30 else 12.0
+
+
+def short(name: str, most: int = 24) -> str:
+    """A label that does not run across the picture."""
+    return name if len(name) <= most else name[: most - 1] + "…"
+
+
+def alt_text(drawing: Drawing) -> str:
+    """The picture in words."""
+    clear = [d for d in drawing.edges if d.status in ("clear", "chance", "estimated")]
+    text = f"Network of {len(drawing.names)} variables with {len(clear)} edges"
+    if clear:
+        strong = "; ".join(d.text for d in clear[:3])
+        text += f". The strongest: {strong}"
+    return text + ". All edges are in the table below."

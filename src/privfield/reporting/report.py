@@ -1,0 +1,173 @@
+"""One HTML file that holds everything: it loads nothing, sends nothing and prints well."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from privfield.checks import check_rng
+from privfield.errors import InputError
+from privfield.estimation.uncertainty.strengths import check_level
+from privfield.files import write_whole
+from privfield.models.base import Model
+from privfield.models.card import Card
+from privfield.models.chain import ChainModel
+from privfield.models.network import NetworkIsing
+from privfield.progress import Progress, ProgressCallback
+
+
+def write_report(
+    model: Model | ChainModel,
+    path: str | os.PathLike[str],
+    *,
+    measurements: Any = None,
+    card: Card | None = None,
+    level: float = 0.95,
+    replicates: int | None = None,
+    negligible: float = 0.05,
+    title: str | None = None,
+    rng: np.random.Generator | None = None,
+    progress: ProgressCallback | None = None,
+) -> Path:
+    """Write what a model says, and what it cost, as one self-contained HTML page.
+
+    `card` and `measurements` are the model's own unless given. Intervals come from the delta
+    method, in seconds; with `replicates` so many simulated studies are refitted instead
+    (`pf.bootstrap`; noisy tables only). An edge whose whole interval lies within ±`negligible` is
+    called absent. Everything is computed from released numbers: a report costs no privacy.
+    """
+    target = _check(model, path, level, negligible, progress, title)
+    if rng is not None:
+        check_rng(rng)
+    page = build_page(
+        model,
+        measurements=measurements,
+        card=card,
+        level=level,
+        replicates=replicates,
+        negligible=negligible,
+        title=title,
+        rng=rng,
+        progress=progress,
+    )
+    _tell(progress, "writing")
+    data = page.encode()
+    with write_whole(target) as file:
+        file.write(data)
+    return target
+
+
+def build_page(
+    model: Model | ChainModel,
+    *,
+    measurements: Any = None,
+    card: Card | None = None,
+    level: float = 0.95,
+    replicates: int | None = None,
+    negligible: float = 0.05,
+    title: str | None = None,
+    rng: np.random.Generator | None = None,
+    progress: ProgressCallback | None = None,
+) -> str:
+    """The text of the page."""
+    card = getattr(model, "card", None) if card is None else card
+    if measurements is None:
+        measurements = getattr(model, "measurements", None)
+    if isinstance(model, ChainModel):
+        from privfield.reporting.other_pages import chain_page
+
+        page = chain_page(model, card, measurements, level, title)
+    elif isinstance(model, NetworkIsing):
+        from privfield.reporting.other_pages import peer_page
+
+        page = peer_page(model, card, title)
+    else:
+        from privfield.reporting.content import graph_page
+        from privfield.reporting.findings import findings
+
+        _tell(progress, "uncertainty")
+        found = findings(model, measurements, level, replicates, rng, progress)
+        _tell(progress, "drawing")
+        page = graph_page(model, card, found, level, negligible, title)
+    return _render(page)
+
+
+def _render(page: dict[str, Any]) -> str:
+    from jinja2 import Environment, StrictUndefined
+    from jinja2.loaders import FunctionLoader
+
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, loader=FunctionLoader(_template)
+    )
+    network = page.get("network")
+    scripts = [_asset("page.js")] + ([_asset("cytoscape.min.js")] if network else [])
+    optional = ("peer", "chain", "network", "edges", "higher", "marginals", "fit")
+    everything = {
+        **dict.fromkeys(optional),
+        **page,
+        "data": _json(page["data"]),
+        "css": _asset("page.css"),
+        "script": scripts[0],
+        "cytoscape": scripts[-1] if network else "",
+        "script_hashes": " ".join(_hash(script) for script in scripts),
+    }
+    return environment.get_template("page.html").render(everything)
+
+
+def _json(data: Any) -> str:
+    """JSON that is safe inside a script element, whatever names the variables have."""
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
+def _hash(script: str) -> str:
+    """What the page's policy calls a script that may run; nothing else may."""
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return f"'sha256-{digest}'"
+
+
+@cache
+def _asset(name: str) -> str:
+    return files("privfield.reporting").joinpath("assets", name).read_text(encoding="utf-8")
+
+
+def _template(name: str) -> str:
+    return files("privfield.reporting").joinpath("templates", name).read_text(encoding="utf-8")
+
+
+def _check(
+    model: object, path: object, level: object, negligible: object, progress: object, title: object
+) -> Path:
+    if not isinstance(model, Model | ChainModel):
+        raise InputError(f"model must be a privfield model; got {type(model).__name__}.")
+    if not isinstance(path, str | os.PathLike):
+        raise InputError(f"path must be a file name; got {type(path).__name__}.")
+    check_level(level)
+    number = isinstance(negligible, int | float) and not isinstance(negligible, bool)
+    if not number or not 0 <= negligible < float("inf"):  # type: ignore[operator]
+        raise InputError(f"negligible must be a number from 0; got {negligible!r}.")
+    if progress is not None and not callable(progress):
+        raise InputError(f"progress must be a function; got {type(progress).__name__}.")
+    if not isinstance(title, str | None):
+        raise InputError(f"title must be text; got {type(title).__name__}.")
+    target = Path(path)
+    if not target.parent.is_dir():  # before the work, not after it
+        raise InputError(f"path: the folder {str(target.parent)!r} does not exist.")
+    if target.is_dir():
+        raise InputError(f"path: {str(target)!r} is a folder; a file name is needed.")
+    return target
+
+
+def _tell(progress: ProgressCallback | None, stage: str) -> None:
+    if progress is not None:
+        progress(Progress(stage))

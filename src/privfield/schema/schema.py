@@ -1,0 +1,208 @@
+"""What a table may hold, said before anyone looks: variables, levels, rules, the privacy unit.
+
+A schema is public knowledge. Nothing in it may be learned from the records it describes.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from privfield.errors import InputError
+from privfield.files import write_whole
+from privfield.schema.toml import parse, render
+from privfield.schema.variables import Bins, Person, Rule, Variable, listing, make_variable
+
+
+@dataclass(frozen=True, init=False)
+class Schema:
+    """Named variables with their levels, rules for what does not fit, and the privacy unit.
+
+    >>> schema = Schema({"smoker": ["no", "yes"], "age": Bins([0, 18, 40, 65, 120]), "region": 12})
+    >>> schema.names, schema.shape
+    (('smoker', 'age', 'region'), (2, 4, 12))
+
+    `missing` and `unknown` map a variable to the level that missing or unlisted values are read
+    as; the first level when nothing is said (for numbers and bins, unlisted values go to the
+    nearest level). `forbidden` lists combinations that cannot occur, such as
+    ``{"age": "0-18", "married": "yes"}``; a list of levels forbids each of them. `unit` is whose
+    data is protected: None for one row, or a `Person`. `levels_are_public` says that the levels
+    were read off the records because their owner declared them public; model cards repeat it. It
+    is about where the schema comes from, not about what it says: schemas are equal without it.
+    """
+
+    variables: tuple[Variable, ...]
+    forbidden: tuple[Rule, ...]
+    unit: Person | None
+    levels_are_public: bool = field(compare=False)
+
+    def __init__(
+        self,
+        variables: Mapping[str, Sequence[object] | Bins | int],
+        *,
+        missing: Mapping[str, object] | None = None,
+        unknown: Mapping[str, object] | None = None,
+        forbidden: Sequence[Mapping[str, object]] = (),
+        unit: Person | None = None,
+        levels_are_public: bool = False,
+    ) -> None:
+        if not isinstance(variables, Mapping) or not variables:
+            raise InputError(
+                "Schema: variables must be a mapping from at least one name to its levels."
+            )
+        for label, rules in (("missing", missing), ("unknown", unknown)):
+            _check_rules(label, rules, variables)
+        built = tuple(
+            make_variable(name, given, missing or {}, unknown or {})
+            for name, given in variables.items()
+        )
+        object.__setattr__(self, "variables", built)
+        if unit is not None and not isinstance(unit, Person):
+            raise InputError(
+                f"Schema: unit must be None or a pf.Person; got {type(unit).__name__}."
+            )
+        if unit is not None and unit.column in self.names:
+            raise InputError(f"Schema: the person id {unit.column!r} cannot also be a variable.")
+        object.__setattr__(self, "unit", unit)
+        if not isinstance(levels_are_public, bool):
+            raise InputError(
+                f"Schema: levels_are_public must be True or False; got {levels_are_public!r}."
+            )
+        object.__setattr__(self, "levels_are_public", levels_are_public)
+        if isinstance(forbidden, str | Mapping) or not isinstance(forbidden, Sequence):
+            raise InputError("Schema: forbidden must be a list of combinations.")
+        object.__setattr__(self, "forbidden", tuple(self._rule(rule) for rule in forbidden))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The variables' names, in column order."""
+        return tuple(variable.name for variable in self.variables)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The number of levels of each variable, in column order."""
+        return tuple(len(variable.levels) for variable in self.variables)
+
+    def __len__(self) -> int:
+        return len(self.variables)
+
+    def __getitem__(self, name: str) -> Variable:
+        return self.variables[self.index(name)]
+
+    def index(self, name: str) -> int:
+        """The column position of a variable; a typo is an error that lists what is legal."""
+        try:
+            return self.names.index(name)
+        except ValueError:
+            raise InputError(
+                f"there is no variable {name!r}; the schema has {listing(self.names)}."
+            ) from None
+
+    def clique(self, names: Sequence[str]) -> tuple[int, ...]:
+        """Column positions of a set of variables; unknown or repeated names are errors."""
+        if isinstance(names, str) or not isinstance(names, Sequence):
+            raise InputError(f"a clique must be a tuple of variable names; got {names!r}.")
+        positions = tuple(self.index(name) for name in names)
+        if len(set(positions)) < len(positions):
+            raise InputError(f"clique {tuple(names)!r} names a variable twice.")
+        return positions
+
+    def cells(self, names: Sequence[str]) -> int:
+        """The number of cells of the contingency table of these variables."""
+        return math.prod(self.shape[position] for position in self.clique(names))
+
+    def given(self, evidence: Mapping[str, object]) -> Schema:
+        """The schema of the other variables once these have the stated levels.
+
+        Forbidden combinations that the evidence decides are settled; evidence that is itself
+        forbidden is an error.
+        """
+        known = {
+            name: self[name].levels[self[name].code(level)] for name, level in evidence.items()
+        }
+        rules = []
+        for rule in self.forbidden:
+            if any(name in known and known[name] not in levels for name, levels in rule):
+                continue  # cannot happen any more
+            rest = tuple((name, levels) for name, levels in rule if name not in known)
+            if not rest:
+                raise InputError(f"evidence {known!r} is a forbidden combination of the schema.")
+            rules.append(rest)
+        left = tuple(variable for variable in self.variables if variable.name not in known)
+        if not left:
+            raise InputError("evidence names every variable; at least one must be left.")
+        return Schema._of(left, tuple(rules), self.unit, self.levels_are_public)
+
+    @classmethod
+    def _of(
+        cls,
+        variables: tuple[Variable, ...],
+        forbidden: tuple[Rule, ...],
+        unit: Person | None,
+        levels_are_public: bool,
+    ) -> Schema:
+        """A schema from parts that are known to be right."""
+        schema = cls.__new__(cls)
+        object.__setattr__(schema, "variables", variables)
+        object.__setattr__(schema, "forbidden", forbidden)
+        object.__setattr__(schema, "unit", unit)
+        object.__setattr__(schema, "levels_are_public", levels_are_public)
+        return schema
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Schema:
+        """Read a schema from a TOML file."""
+        try:
+            text = Path(path).read_text(encoding="utf-8-sig")
+        except FileNotFoundError:
+            raise InputError(f"path: there is no schema file {str(path)!r}.") from None
+        except (OSError, UnicodeDecodeError):
+            raise InputError(f"path: cannot read {str(path)!r} as UTF-8 text.") from None
+        return cls.from_toml(text, str(path))
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write the schema as TOML, with comments that explain each key."""
+        with write_whole(path) as file:
+            file.write(self.to_toml().encode())
+
+    @classmethod
+    def from_toml(cls, text: str, source: str = "the schema") -> Schema:
+        """A schema from the text of its file; `source` names the file in errors."""
+        parts = parse(text, source)
+        try:
+            return cls(**parts)
+        except InputError as error:
+            raise InputError(f"{source}: {error}") from None
+
+    def to_toml(self) -> str:
+        """The text of a schema file; `from_toml` gives the same schema back."""
+        return render(self.variables, self.forbidden, self.unit, self.levels_are_public)
+
+    def _rule(self, rule: Mapping[str, object]) -> Rule:
+        if not isinstance(rule, Mapping) or not rule:
+            raise InputError("Schema: each forbidden combination must map variables to levels.")
+        parts = []
+        for name, given in rule.items():
+            variable = self[name]
+            chosen = given if isinstance(given, list | tuple) else [given]
+            levels = tuple(variable.levels[variable.code(level)] for level in chosen)
+            if not levels:
+                raise InputError(f"Schema: forbidden: {name!r} needs at least one level.")
+            parts.append((name, levels))
+        if all(set(levels) == set(self[name].levels) for name, levels in parts):
+            raise InputError(f"Schema: forbidden: {dict(rule)!r} leaves nothing possible.")
+        return tuple(parts)
+
+
+def _check_rules(
+    label: str, rules: Mapping[str, object] | None, variables: Mapping[str, Any]
+) -> None:
+    if rules is not None and not isinstance(rules, Mapping):
+        raise InputError(f"Schema: {label} must map a variable to one of its levels.")
+    for name in rules or {}:
+        if name not in variables:
+            raise InputError(f"Schema: {label} names {name!r}, which is not a variable.")

@@ -1,0 +1,195 @@
+"""One column of a table: its levels, and how values find them; and whose rows are one person."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, TypeAlias
+
+from privfield.errors import InputError
+
+MAX_LEVELS = 65_535
+
+Rule: TypeAlias = tuple[tuple[str, tuple[str, ...]], ...]  # a combination that cannot occur
+
+
+@dataclass(frozen=True, init=False)
+class Bins:
+    """Intervals [a, b) of a number: ``Bins([0, 18, 40, 65, 120])`` has four levels, "0-18" first.
+
+    Numbers below the first edge or from the last edge on count as the nearest interval.
+    The outer edges may be ``-inf`` and ``inf``.
+    """
+
+    edges: tuple[float, ...]
+
+    def __init__(self, edges: Iterable[float]) -> None:
+        try:
+            given: list[object] = list(edges)
+            if any(isinstance(edge, str | bool) for edge in given):
+                raise TypeError
+            numbers = tuple(float(edge) for edge in given)  # type: ignore[arg-type]
+        except (TypeError, ValueError):
+            raise InputError("Bins: edges must be numbers, such as Bins([0, 18, 40]).") from None
+        if len(numbers) < 2:
+            raise InputError(f"Bins: at least two edges are needed; got {len(numbers)}.")
+        if any(not a < b for a, b in pairwise(numbers)):
+            raise InputError(f"Bins: edges must rise strictly; got {list(numbers)}.")
+        object.__setattr__(self, "edges", numbers)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The level names: "18-40", "<0" and ">=65" at open ends, "-5 to 0" below zero."""
+        return tuple(_interval_label(a, b) for a, b in pairwise(self.edges))
+
+
+def _interval_label(low: float, high: float) -> str:
+    if math.isinf(low) and math.isinf(high):
+        return "any"
+    if math.isinf(low):
+        return f"<{number_text(high)}"
+    if math.isinf(high):
+        return f">={number_text(low)}"
+    joint = " to " if low < 0 or "e" in number_text(low) + number_text(high) else "-"
+    return f"{number_text(low)}{joint}{number_text(high)}"
+
+
+def number_text(value: float) -> str:
+    """A number as people write it: 18 rather than 18.0, everything else as Python prints it."""
+    if math.isfinite(value) and value == int(value) and abs(value) < 1e16:
+        return str(int(value))
+    return repr(value)
+
+
+@dataclass(frozen=True)
+class Person:
+    """The privacy unit "all rows of one person", told apart by an id column.
+
+    ``rows=5`` counts only the first five rows of each person (in the order of the table).
+    ``rows=None`` counts all of them, each with weight 1/(number of that person's rows), rounded
+    down to a public grid, so that a person weighs at most 1. Rows without an id count nothing.
+    """
+
+    column: str
+    rows: int | None = 1
+
+    def __post_init__(self) -> None:
+        check_name(self.column, "Person: column")
+        if self.rows is not None and (
+            isinstance(self.rows, bool)
+            or not isinstance(self.rows, int)
+            or not 0 < self.rows < 2**31
+        ):
+            raise InputError(f"Person: rows must be None or an int from 1; got {self.rows!r}.")
+
+
+@dataclass(frozen=True)
+class Variable:
+    """One column: its level names, how values find their level, and what stands in for the rest.
+
+    `kind` is "levels" (matched by name), "number" (codes 0, 1, …) or "bins" (intervals `edges`).
+    `missing` is the level that missing values are read as. `unknown` is the level that other
+    values outside the schema are read as; None means the nearest level (numbers and bins).
+    """
+
+    name: str
+    levels: tuple[str, ...]
+    kind: str
+    missing: str
+    unknown: str | None
+    edges: tuple[float, ...] = ()
+
+    def code(self, level: object) -> int:
+        """The position of a level; a typo is an error that lists what is legal."""
+        try:
+            return self.levels.index(level_text(level))
+        except ValueError:
+            raise InputError(
+                f"{self.name!r} has no level {level!r}; its levels are {listing(self.levels)}."
+            ) from None
+
+
+def level_text(level: object) -> str:
+    """The name of a level: text as it is, whole numbers without a decimal point, true/false."""
+    if isinstance(level, str):
+        return _check_writable(level)
+    if isinstance(level, bool):
+        return "true" if level else "false"
+    if isinstance(level, int):
+        return str(level)
+    if isinstance(level, float) and math.isfinite(level):
+        return number_text(level)
+    item = getattr(level, "item", None)  # numpy scalars
+    if item is not None:
+        return level_text(item())
+    raise InputError(f"a level must be text, a number or true/false; got {type(level).__name__}.")
+
+
+def make_variable(
+    name: str, given: Any, missing: Mapping[str, object], unknown: Mapping[str, object]
+) -> Variable:
+    """A column from what a user said of it; `missing` and `unknown` are the whole schema's."""
+    check_name(name, "Schema: variable name")
+    edges: tuple[float, ...] = ()
+    if isinstance(given, Bins):
+        kind, levels, edges = "bins", given.labels, given.edges
+    elif (
+        hasattr(given, "__index__")
+        and not isinstance(given, bool)
+        and not getattr(given, "shape", ())
+    ):
+        given = operator.index(given)
+        _check_size(name, given)
+        kind, levels = "number", tuple(str(code) for code in range(given))
+    elif isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping | Set):
+        kind, levels = "levels", tuple(level_text(level) for level in given)
+    else:
+        raise InputError(
+            f"Schema: {name!r} must be a list of levels, pf.Bins or a number of levels; "
+            f"got {type(given).__name__}."
+        )
+    _check_size(name, len(levels))
+    if len(set(levels)) < len(levels):
+        raise InputError(f"Schema: {name!r} lists a level twice.")
+    blank = Variable(name, levels, kind, levels[0], levels[0], edges)
+    return Variable(
+        name,
+        levels,
+        kind,
+        levels[blank.code(missing[name])] if name in missing else levels[0],
+        levels[blank.code(unknown[name])]
+        if name in unknown
+        else (levels[0] if kind == "levels" else None),
+        edges,
+    )
+
+
+def check_name(name: object, what: str) -> None:
+    """A name is text that a file can hold, or it is an `InputError`."""
+    if not isinstance(name, str) or not name.strip():
+        raise InputError(f"{what} must be non-empty text; got {name!r}.")
+    _check_writable(name)
+
+
+def _check_writable(text: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InputError(f"{text!r} cannot be written as UTF-8 text.") from None
+    return text
+
+
+def _check_size(name: str, size: int) -> None:
+    if not 1 <= size <= MAX_LEVELS:
+        raise InputError(
+            f"Schema: {name!r} must have between 1 and {MAX_LEVELS:,} levels; got {size:,}."
+        )
+
+
+def listing(items: Sequence[str], most: int = 12) -> str:
+    """Names for an error text, the first few."""
+    shown = ", ".join(repr(item) for item in items[:most])
+    return shown if len(items) <= most else f"{shown} and {len(items) - most:,} more"

@@ -1,0 +1,1 @@
+"""The best parity for a cloud of weighted states."""

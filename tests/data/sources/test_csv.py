@@ -1,0 +1,291 @@
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from privfield.data.sources import csv as csv_source
+from privfield.data.sources import find as sources
+from privfield.data.table import open_table
+from privfield.errors import InputError
+from privfield.schema import Schema
+
+SCHEMA = Schema({"a": ["?", "no", "yes"], "b": 5}, missing={"b": 4})
+
+
+def rows(path: Any, schema: Schema = SCHEMA) -> list[tuple[int, ...]]:
+    found: list[tuple[int, ...]] = []
+    for batch in open_table(path, schema).batches():
+        found += zip(*(column.tolist() for column in batch.columns), strict=True)
+    return found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"a,b\nyes,1\nno,2\n",
+        b"a,b\r\nyes,1\r\nno,2\r\n",
+        b"a,b\ryes,1\rno,2",
+        b"\xef\xbb\xbfa,b\nyes,1\nno,2\n",
+        b"\n\r\na,b\nyes,1\nno,2\n",
+        b'"a","b"\n"yes","1"\n"no","2"\n',
+        b"a, b\nyes, 1\nno,2\n",
+        b"b;a\n1;yes\n2;no\n",
+        b"b\ta\n1\tyes\n2\tno",
+        b'x,"long\nname, really",b,a,\n,"q\nr",1,yes,\n"""",z,2,no,\n',
+        b"a,b,caf\xe9\nyes,1,\xff\nno,2,\xfe\n",
+        b"a,b,,\nyes,1,,\nno,2,,\n",
+    ],
+)
+def test_ways_to_write_the_same_rows(tmp_path: Path, text: bytes) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes(text)
+    assert rows(path) == [(2, 1), (1, 2)]
+    packed = tmp_path / "t.csv.gz"
+    packed.write_bytes(gzip.compress(text))
+    assert rows(packed) == [(2, 1), (1, 2)]
+
+
+def test_ragged_rows_come_last_as_missing(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"a,b\nyes\nyes,1\nno,2,3\n\nno,2\n,\n" + b'no,"3')
+    # the last line is one field too few or a whole row, depending on the closing quote
+    assert rows(path) == [(2, 1), (0, 4), (1, 2), (0, 4), (1, 3), (0, 4), (0, 4)]
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
+def test_every_line_is_a_row(tmp_path: Path, end: bytes) -> None:
+    """Whatever one record is replaced by, the number of rows and all the others stay the same."""
+    path = tmp_path / "t.csv"
+    for place in range(4):
+        for record in (
+            b"",
+            b" ",
+            b",",
+            b",,",
+            b'""',
+            b"\xff",
+            b"\xff,\xff,",
+            b"CANARY",
+            b"z" * 5000,
+        ):
+            records = [b"yes,1"] * 4
+            records[place] = record
+            path.write_bytes(end.join([b"a,b", *records, b""]))
+            assert sorted(rows(path)) == [(0, 4), *[(2, 1)] * 3], record
+
+
+def test_blank_lines_are_rows_also_at_the_end(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"a,b\nyes,1\n\nno,2\n\n\r\n")
+    assert rows(path) == [(2, 1), (0, 4), (1, 2), (0, 4), (0, 4)]
+    path.write_bytes(b"a,b\n\n")
+    assert rows(path) == [(0, 4)]
+
+
+def test_ragged_rows_need_not_be_text(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"a,b\n\xff\nyes,1\ncaf\xe9,2\n\xc3\n\xc3\xa9,3,\n")
+    schema = Schema({"a": ["?", "yes", "\xe9"], "b": 5}, missing={"b": 4})
+    assert rows(path, schema) == [(1, 1), (0, 2), (0, 4), (0, 4), (0, 4)]
+    path.write_bytes(b"a,b\n" + b"\xc3\xa9,3\n\xe9,3\n\xc3\x83\xc2\xa9,3\n")
+    assert rows(path, schema) == [(2, 3), (0, 3), (0, 3)]
+    assert capfd.readouterr() == ("", "")
+
+
+PIECES = [
+    *(
+        b"yes",
+        b"1",
+        b",",
+        b"\n",
+        b"\r\n",
+        b"\r",
+        b'"',
+        b'""',
+        b" ",
+        b"\xff",
+        b"\xc3\xa9",
+        b"zz" * 40,
+    ),
+    *(b"yes,1\n", b"no,2\r\n", b'"x\n",1\n', b'yes,"2\r\n"\n'),
+]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.sampled_from(PIECES), max_size=40), st.sampled_from([33, 37, 64, 101]))
+def test_blocks_do_not_show(folder: Path, pieces: list[bytes], block: int) -> None:
+    """Whatever the file holds, it is read the same way in small blocks and as a whole."""
+    path = folder / "t.csv"
+    path.write_bytes(b"a,b\n" + b"".join(pieces))
+    expected = rows(path)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(csv_source, "_BLOCK_BYTES", block)
+        assert rows(path) == expected
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("csv")
+
+
+def test_long_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(csv_source, "_BLOCK_BYTES", 2**12)
+    monkeypatch.setattr(sources, "BATCH_ROWS", 100)
+    path = tmp_path / "t.csv"
+    short = b"yes,1\nragged\n" * 1_000
+    for size in (2**11, 2**12, 2**13, 2**15, 2**17):
+        for text in (b"z" * size, b"\xff" * size, b'"' + b"\n," * size + b'"'):
+            path.write_bytes(b"a,b\n" + short + text + b",3\n" + short + b"no,2")
+            expected = [*[(2, 1)] * 1_000, (0, 3), *[(2, 1)] * 1_000, (1, 2), *[(0, 4)] * 2_000]
+            assert rows(path) == expected
+        path.write_bytes(b"a,b\n" + b"z" * size)
+        assert rows(path) == [(0, 4)]
+
+
+def test_a_record_longer_than_any_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(csv_source, "_BLOCK_BYTES", 2**10)
+    monkeypatch.setattr(csv_source, "_MOST_BLOCK_BYTES", 2**12)
+    path = tmp_path / "t.csv"
+    path.write_bytes(b'a,b\n"' + b"CANARY\n" * 10_000)
+    assert rows(path) == [(0, 4)]
+
+
+def test_only_ragged_rows(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"a,b\n" + b"1,2,3\n" * 10)
+    assert rows(path) == [(0, 4)] * 10
+
+
+def test_ragged_rows_are_counted_across_blocks_and_threads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(csv_source, "_BLOCK_BYTES", 2**12)
+    monkeypatch.setattr(sources, "BATCH_ROWS", 100)
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"a,b\n" + b"yes,1\nyes\nno,3,3,3\n" * 20_000)
+    found = rows(path)
+    assert len(found) == 60_000
+    assert found[:20_000] == [(2, 1)] * 20_000
+    assert found[20_000:] == [(0, 4)] * 40_000
+
+
+def test_quoted_line_ends_across_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(csv_source, "_BLOCK_BYTES", 2**10)
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"a,note,b\n" + b'yes,"one\ntwo,3\r\n""x"" 4",1\n' * 5_000)
+    assert rows(path) == [(2, 1)] * 5_000
+
+
+def test_one_column_counts_empty_lines(tmp_path: Path) -> None:
+    schema = Schema({"a": ["no", "yes", "none"]}, missing={"a": "none"})
+    path = tmp_path / "t.csv"
+    path.write_bytes(b'a\nyes\n\n""\nno\n')
+    assert rows(path, schema) == [(1,), (2,), (2,), (0,)]
+    path.write_bytes(b"a\n\n")
+    assert rows(path, schema) == [(2,)]
+
+
+@pytest.mark.parametrize("text", [b"a,b", b"a,b\n", b"a,b\r\n", b"\xef\xbb\xbfa;b\n"])
+def test_no_rows(tmp_path: Path, text: bytes) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes(text)
+    assert rows(path) == []
+
+
+def test_missing_texts_that_are_levels(tmp_path: Path) -> None:
+    schema = Schema({"a": ["x", "NA", "null"], "b": 2}, missing={"a": "x"})
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"a,b\nNA,0\nnull,0\nNULL,0\n NA ,0\n,0\n")
+    assert [row[0] for row in rows(path, schema)] == [1, 2, 0, 1, 0]
+
+
+def problem(path: Path, schema: Schema = SCHEMA) -> str:
+    with pytest.raises(InputError) as caught:
+        open_table(path, schema)
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None
+    return str(caught.value).replace(str(path), "FILE")
+
+
+def test_a_file_without_a_header_is_not_quoted(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"CANARY,1,2\nno,2,3\n")
+    assert problem(path) == (
+        "path: 'FILE': the first line lacks 2 columns of the schema: 'a', 'b'. It has 3 columns. "
+        "The first line of a CSV file must hold the column names."
+    )
+
+
+def test_a_missing_column(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"CANARY;a\nno;2\n")
+    assert problem(path).startswith(
+        "path: 'FILE': the first line lacks 1 column of the schema: 'b'. It has 2 columns."
+    )
+
+
+def test_a_repeated_column(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"a,b,a,other,other\n1,2,3,4,5\n")
+    assert problem(path) == "path: 'FILE': the first line has more than one column called 'a'."
+
+
+@pytest.mark.parametrize("text", [b"", b"\n\n", b"\xef\xbb\xbf", b"\xef\xbb\xbf\r\n"])
+def test_an_empty_file(tmp_path: Path, text: bytes) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes(text)
+    assert problem(path) == "path: 'FILE' is empty."
+
+
+def test_utf_16(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes("a,b\nyes,1\n".encode("utf-16"))
+    assert problem(path) == "path: 'FILE' is UTF-16 text; save it as UTF-8."
+
+
+@pytest.mark.parametrize(
+    "text", [b'"a,b\n' + b"CANARY," * 40_000, b"CANARY," * 200_000, b'"' + b"a,b\n" * 300_000]
+)
+def test_a_header_without_end(tmp_path: Path, text: bytes) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes(text)
+    assert problem(path) == "path: 'FILE': the first line cannot be read as a list of column names."
+
+
+def test_not_gzip(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv.gz"
+    path.write_bytes(b"a,b\nCANARY,1\n")
+    assert problem(path) == "path: 'FILE' cannot be read."
+
+
+def test_a_quote_that_is_not_closed(tmp_path: Path) -> None:
+    """One record of all that follows, as the module says; more than a block of it here."""
+    path = tmp_path / "t.csv"
+    path.write_bytes(b'a,b\nyes,1\n"' + b"CANARY\n" * 2_000_000)
+    assert rows(path) == [(2, 1), (0, 4)]
+
+
+def test_a_damaged_archive(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv.gz"
+    whole = gzip.compress(b"a,b\n" + bytes(range(33, 120)) * 100_000)
+    path.write_bytes(whole[: len(whole) // 2] + b"CANARY" * 100)
+    with pytest.raises(InputError) as caught:
+        list(open_table(path, SCHEMA).batches())
+    assert "CANARY" not in str(caught.value)
+    assert caught.value.__context__ is None
+
+
+def test_a_file_that_goes_away(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"a,b\nyes,1\n")
+    table = open_table(path, SCHEMA)
+    path.unlink()
+    with pytest.raises(
+        InputError, match="cannot be read below its header: it is damaged or has changed"
+    ):
+        list(table.batches())

@@ -1,0 +1,208 @@
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from privfield.data.people import WEIGHT_GRID, People
+from privfield.data.sources import find as sources
+from privfield.data.table import open_table, unit_weight, weight_grid
+from privfield.errors import InputError
+from privfield.schema import Person, Schema
+
+CONNECTION = duckdb.connect()  # a relation does not keep its connection alive
+Row = tuple[Any, int]  # id, value
+IDS = {
+    "whole": (pa.int64(), [-(2**63), 0, 1, 2**53, 2**53 + 1, 2**63 - 1]),
+    "text": (pa.string(), ["a", "A", " a", "NA", "é", "1", "01"]),
+    "decimal": (pa.float64(), [0.5, 1.0, -2.0, np.inf]),
+    "bytes": (pa.binary(), [b"\xff", b"\xfe", b"\x00"]),
+}
+
+
+def schema(rows: int | None) -> Schema:
+    return Schema({"x": 100}, unit=Person("id", rows))
+
+
+def nobody(person: Any) -> bool:
+    return person is None or person == "" or person == b"" or person != person
+
+
+def oracle(rows: list[Row], limit: int | None) -> list[tuple[int, int]]:
+    """(value, weight) of the rows that count, by the rules as they are written down."""
+    found, seen = [], Counter[Any]()
+    total = Counter(person for person, _ in rows if not nobody(person))
+    for person, value in rows:
+        if nobody(person):
+            continue
+        seen[person] += 1
+        if limit is None:
+            found.append((value, WEIGHT_GRID // total[person]))
+        elif seen[person] <= limit:
+            found.append((value, 1))
+    return found
+
+
+def read(data: Any, limit: int | None) -> list[tuple[int, int]]:
+    found: list[tuple[int, int]] = []
+    for batch in open_table(data, schema(limit)).batches():
+        assert batch.rows == len(batch.columns[0]) > 0
+        assert (batch.weights is None) == (limit is not None)
+        weights = [1] * batch.rows if batch.weights is None else batch.weights.tolist()
+        found += zip(batch.columns[0].tolist(), weights, strict=True)
+    return found
+
+
+every_kind = pytest.mark.parametrize("kind", sorted(IDS))
+
+
+def draw_rows(draws: st.DataObject, kind: str) -> list[Row]:
+    blank = {"text": "", "bytes": b"", "decimal": float("nan")}.get(kind)
+    ids = draws.draw(st.lists(st.sampled_from([*IDS[kind][1], None, blank]), max_size=40))
+    ids += [blank, IDS[kind][1][0], None, blank]
+    return [(person, place) for place, person in enumerate(ids)]
+
+
+def arrow(kind: str, rows: list[Row]) -> Any:
+    ids = pa.array([person for person, _ in rows], IDS[kind][0], from_pandas=False)
+    return pa.table({"x": pa.array([value for _, value in rows], pa.int64()), "id": ids})
+
+
+@pytest.fixture(autouse=True)
+def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources, "BATCH_ROWS", 7)
+
+
+@every_kind
+@settings(max_examples=10, deadline=None)
+@given(st.data(), st.sampled_from([1, 2, 5, None]))
+def test_which_rows_count_and_how_much(kind: str, draws: st.DataObject, limit: int | None) -> None:
+    rows = draw_rows(draws, kind)
+    table = arrow(kind, rows)
+    expected = oracle(rows, limit)
+    assert read(table, limit) == expected
+    coded = table.set_column(1, "id", table["id"].dictionary_encode())
+    assert read(coded, limit) == expected
+    assert read(pl.from_arrow(table), limit) == expected
+    assert read(CONNECTION.from_arrow(table), limit) == expected
+
+
+@every_kind
+@settings(max_examples=15, deadline=None)
+@given(st.data(), st.sampled_from([1, 3, None]))
+def test_a_person_changes_only_its_own_rows(
+    kind: str, draws: st.DataObject, limit: int | None
+) -> None:
+    """The neighbour without one person: nobody else's rows or weights change."""
+    rows = draw_rows(draws, kind)
+    owner = {value: person for person, value in rows}
+    weights = Counter[Any]()
+    for value, weight in read(arrow(kind, rows), limit):
+        weights[owner[value]] += weight
+    assert all(weight <= unit_weight(schema(limit)) for weight in weights.values())
+    for person in set(weights):
+        others = [row for row in rows if row[0] != person or nobody(row[0])]
+        kept = [pair for pair in read(arrow(kind, rows), limit) if owner[pair[0]] != person]
+        assert read(arrow(kind, others), limit) == kept
+
+
+def test_ids_in_csv_are_text_as_they_stand(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes(b'x,id\n1,7\n2,07\n3," 7"\n4,7\n5,\n6,NA\n7,\xff\n8,NA\n9\n10,""\n')
+    assert read(path, 1) == [(1, 1), (2, 1), (3, 1), (6, 1), (7, 1)]
+    half = WEIGHT_GRID // 2
+    shared = {1: half, 2: WEIGHT_GRID, 3: WEIGHT_GRID, 4: half, 6: half, 7: WEIGHT_GRID, 8: half}
+    assert dict(read(path, None)) == shared
+
+
+def test_limits_hold_across_files(tmp_path: Path) -> None:
+    for number in (1, 2, 3):
+        table = pa.table({"x": [number, number + 10], "id": ["a", f"b{number}"]})
+        pq.write_table(table, tmp_path / f"{number}.parquet")
+    assert [value for value, _ in read(tmp_path, 2)] == [1, 11, 2, 12, 13]
+
+
+def test_pandas_ids_with_holes() -> None:
+    frame = pd.DataFrame({"x": [1, 2, 3, 4], "id": [1.0, None, 1.0, 2.0]})
+    assert read(frame, 1) == [(1, 1), (4, 1)]
+    frame["id"] = pd.Series([1, None, 1, 2], dtype="Int64")
+    assert read(frame, 1) == [(1, 1), (4, 1)]
+    frame["id"] = pd.Series(["p", None, "p", "q"])
+    assert read(frame, 1) == [(1, 1), (4, 1)]
+
+
+def test_many_people() -> None:
+    rng = np.random.default_rng(0)
+    people = People()
+    ids = rng.integers(0, 5_000, 20_000)
+    kept = np.concatenate([people.first_rows(pa.array(part), 2) for part in np.split(ids, 10)])
+    seen = Counter[int]()
+    for person, keep in zip(ids.tolist(), kept.tolist(), strict=True):
+        seen[person] += 1
+        assert keep == (seen[person] <= 2)
+    assert people.rows.sum() == ids.size
+
+
+def test_a_person_with_more_rows_than_the_grid_weighs_nothing_more() -> None:
+    ids = pa.array(["a"] * (WEIGHT_GRID + 1) + ["b"])
+    people = People()
+    people.count(ids)
+    weights = people.shares(ids)
+    assert weights[:-1].sum() == 0
+    assert weights[-1] == WEIGHT_GRID
+
+
+def test_rows_that_turn_up_after_counting_weigh_nothing() -> None:
+    people = People()
+    people.count(pa.array(["a", "a", "b"]))
+    late = people.shares(pa.array(["a", "c", "a", "a", "b", *map(str, range(3000))]))
+    assert late[:5].tolist() == [WEIGHT_GRID // 2, 0, WEIGHT_GRID // 2, 0, WEIGHT_GRID]
+    assert not late[5:].any()
+
+
+def test_what_one_person_weighs() -> None:
+    expected = {1: (1, 1), 5: (1, 5), None: (WEIGHT_GRID, WEIGHT_GRID)}
+    for limit, numbers in expected.items():
+        assert (weight_grid(schema(limit)), unit_weight(schema(limit))) == numbers
+    assert (weight_grid(Schema({"x": 2})), unit_weight(Schema({"x": 2}))) == (1, 1)
+
+
+def test_ids_with_a_full_dictionary_of_small_indices() -> None:
+    for size, kind in ((128, pa.int8()), (256, pa.uint8())):
+        ids = pa.DictionaryArray.from_arrays(
+            pa.array([*range(size), None]).cast(kind), [str(number) for number in range(size)]
+        )
+        data = pa.table({"x": [number % 100 for number in range(size + 1)], "id": ids})
+        assert len(read(data, 1)) == size
+
+
+def test_ids_that_are_decimals() -> None:
+    for kind in (pa.decimal32(5, 2), pa.decimal64(5, 2), pa.decimal128(5, 2), pa.decimal256(5, 2)):
+        ids = pa.array(["1.00", "1.01", None, "1.00"]).cast(pa.decimal128(5, 2)).cast(kind)
+        assert read(pa.table({"x": [1, 2, 3, 4], "id": ids}), 1) == [(1, 1), (2, 1)]
+
+
+def test_sharing_needs_two_passes() -> None:
+    with pytest.raises(InputError) as caught:
+        open_table(pa.table({"x": [1], "id": [1]}).to_reader(), schema(None))
+    assert str(caught.value) == (
+        "data can be read only once, but sharing weight among a person's rows takes two passes. "
+        "Pass a frame or a file, or limit the rows: pf.Person(column, rows=1)."
+    )
+
+
+def test_the_id_column_must_be_there() -> None:
+    with pytest.raises(InputError, match="lacks 1 column of the schema: 'id'"):
+        open_table({"x": [1]}, schema(1))
+    with pytest.raises(InputError, match="column 'id' has type list"):
+        open_table(pa.table({"x": [1], "id": [[1]]}), schema(1))

@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from privfield.data.sources.find import BATCH_ROWS
+from privfield.data.table import open_table
+from privfield.errors import InputError
+from privfield.schema import Schema
+
+
+def test_dtypes_and_order_of_columns() -> None:
+    schema = Schema({"wide": 300, "narrow": 256, "text": ["a", "b"]})
+    data = {"text": ["b", "a"], "narrow": [255, 999], "wide": [299, -1]}
+    (batch,) = open_table(data, schema).batches()
+    assert [column.dtype for column in batch.columns] == [np.uint16, np.uint8, np.uint8]
+    assert [column.tolist() for column in batch.columns] == [[299, 0], [255, 255], [1, 0]]
+    assert batch.rows == 2
+    assert batch.weights is None
+
+
+def test_batches_are_bounded() -> None:
+    size = 2 * BATCH_ROWS + 5
+    schema = Schema({"x": 7})
+    values = np.arange(size) % 7
+    for data in (values.reshape(-1, 1), {"x": values}):
+        batches = list(open_table(data, schema).batches())
+        assert [batch.rows for batch in batches] == [BATCH_ROWS, BATCH_ROWS, 5]
+        assert np.array_equal(np.concatenate([batch.columns[0] for batch in batches]), values)
+
+
+def test_no_rows() -> None:
+    schema = Schema({"x": 7})
+    for data in (np.zeros((0, 1)), {"x": []}, pa.table({"x": pa.array([], pa.string())})):
+        assert list(open_table(data, schema).batches()) == []
+
+
+def test_opening_reads_no_record() -> None:
+    def rows() -> object:
+        raise AssertionError("read too early")
+        yield
+
+    stream = pa.RecordBatchReader.from_batches(pa.schema({"x": pa.int64()}), rows())
+    table = open_table(stream, Schema({"x": 2}))
+    batches = table.batches()
+    with pytest.raises(InputError):
+        next(batches)
+
+
+def test_the_table_does_not_show_its_data() -> None:
+    table = open_table(np.array([[12345]]), Schema({"x": 2}))
+    assert "12345" not in repr(table)
+    assert "12345" not in repr(next(table.source.read()))
+
+
+_PROBE = """
+import resource, sys
+import privfield.data.coding.kernels
+from privfield.schema import Schema
+from privfield.data.table import open_table
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+schema = Schema({f"x{j}": 9 for j in range(8)})
+for batch in open_table(sys.argv[1], schema).batches():
+    pass
+small = peak()
+rows = sum(batch.rows for batch in open_table(sys.argv[2], schema).batches())
+print(rows, peak() - small)
+"""
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+def test_memory_does_not_grow_with_rows(tmp_path: Path, kind: str) -> None:
+    """A table twelve times as long, in one row group, takes no noticeable memory more."""
+    from pyarrow import csv
+
+    for name, size in (("small", 250_000), ("large", 3_000_000)):
+        size = size // 4 if kind == "csv" else size
+        column = np.arange(size) % 9
+        table = pa.table({f"x{j}": column for j in range(8)})
+        if kind == "csv":
+            csv.write_csv(table, tmp_path / f"{name}.csv")
+        else:
+            pq.write_table(table, tmp_path / f"{name}.parquet", row_group_size=size)
+    paths = [str(tmp_path / f"{name}.{kind}") for name in ("small", "large")]
+    done = subprocess.run(
+        [sys.executable, "-c", _PROBE, *paths], capture_output=True, text=True, check=True
+    )
+    rows, more = map(int, done.stdout.split())
+    assert rows == (750_000 if kind == "csv" else 3_000_000)
+    assert more < 60  # MiB; held whole, the rows would take 190

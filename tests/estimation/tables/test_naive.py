@@ -1,0 +1,192 @@
+"""Naive maximum likelihood, against iterative proportional fitting and quadratic programs."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes, arrays
+from scipy.optimize import minimize
+
+import privfield as pf
+from privfield.estimation.tables.naive import maximum_likelihood, naive_mle, onto_simplex
+from privfield.inference.engine import Engine
+from small_models import enumerate_model, enumerated_marginal
+
+SCHEMA = pf.Schema({"a": 2, "b": 3, "c": 2})
+CHAIN = [("a", "b"), ("c", "b")]
+TRIANGLE = [("b", "a"), ("b", "c"), ("a", "c")]
+
+tables = arrays(
+    np.float64,
+    array_shapes(max_dims=3, max_side=4),
+    elements=st.floats(-1e6, 1e6) | st.floats(-2, 2),
+)
+
+
+def joint_table(seed=0):
+    return np.random.default_rng(seed).dirichlet(np.ones(12)).reshape(SCHEMA.shape)
+
+
+def table_of(joint, clique):
+    positions = SCHEMA.clique(clique)
+    away = tuple(v for v in range(joint.ndim) if v not in positions)
+    return np.transpose(joint.sum(away), np.argsort(np.argsort(positions)))
+
+
+def measured(cliques, joint, total=1000.0, noise="none", scale=0.0, rng=None):
+    counts = [total * table_of(joint, clique) for clique in cliques]
+    if rng is not None:
+        counts = [table + rng.laplace(0, scale, table.shape) for table in counts]
+    return pf.Measurements.from_tables(
+        SCHEMA, cliques, counts, noise=noise, scale=scale, total=total
+    )
+
+
+def proportional_fitting(shape, targets, rounds=5000):
+    """The distribution of largest entropy with these margins: {sorted positions: table}."""
+    joint = np.full(shape, 1 / np.prod(shape))
+    for _ in range(rounds):
+        for positions, target in targets.items():
+            away = tuple(v for v in range(len(shape)) if v not in positions)
+            joint = joint * np.expand_dims(target / joint.sum(away), away)
+    return joint
+
+
+def joint_of(model):
+    return enumerate_model(model)[1].reshape(SCHEMA.shape)
+
+
+@pytest.mark.parametrize("project", [True, False])
+@pytest.mark.parametrize("cliques", [CHAIN, TRIANGLE, [("a",), ("c",)], [("c", "a", "b")]])
+def test_without_noise_it_is_iterative_proportional_fitting(cliques, project):
+    joint = joint_table()
+    model = naive_mle(measured(cliques, joint), ridge=1e-10, project=project)
+    targets = {}
+    for clique in cliques:
+        positions = SCHEMA.clique(clique)
+        order = np.argsort(positions)
+        targets[tuple(sorted(positions))] = np.transpose(table_of(joint, clique), order)
+    expected = proportional_fitting(SCHEMA.shape, targets)
+    np.testing.assert_allclose(joint_of(model), expected, atol=1e-6)
+    for clique in cliques:
+        np.testing.assert_allclose(model.marginal(clique), table_of(joint, clique), atol=1e-6)
+
+
+@pytest.mark.parametrize("inference", ["exact", "loopy"])
+@pytest.mark.parametrize("project", [True, False])
+def test_the_gradient_vanishes_at_the_answer(project, inference):
+    rng = np.random.default_rng(1)
+    m = measured(CHAIN, joint_table(1), 200.0, "laplace", 15.0, rng)
+    assert min(table.min() for table in m.tables) < 0
+    model = naive_mle(m, ridge=0.01, project=project, inference=inference)
+    for clique, theta, table in zip(CHAIN, model.log_potentials, m.tables, strict=True):
+        share = onto_simplex(table / 200) if project else table / 200
+        slope = model.marginal(clique) - share + 0.01 * theta
+        np.testing.assert_allclose(slope, 0, atol=1e-6)
+
+
+def test_a_ridge_pulls_towards_uniform():
+    m = measured(CHAIN, joint_table(2))
+    uniform = pf.MarkovRandomField(SCHEMA, [], [])
+    away = [uniform.kl_divergence(naive_mle(m, ridge=10.0**power)) for power in (-4, -2, 0, 4)]
+    assert away == sorted(away, reverse=True) and away[-1] < 1e-6
+
+
+@pytest.mark.parametrize("inference", ["exact", "loopy"])
+def test_the_objective_and_its_gradient(inference, monkeypatch):
+    caught = []
+
+    def spy(fun, x0, **options):
+        caught.append(fun)
+        return minimize(fun, x0, **options)
+
+    monkeypatch.setattr("scipy.optimize.minimize", spy)
+    engine = Engine(SCHEMA, [(0, 1), (2, 1)], inference)
+    rng = np.random.default_rng(3)
+    shares = rng.normal(1 / 6, 0.1, engine.parameters)
+    maximum_likelihood(engine, shares, 0.3)
+    theta = rng.normal(0, 1, engine.parameters)
+    model = pf.MarkovRandomField(SCHEMA, CHAIN, engine.split(theta))
+    value, slope = caught[0](theta)
+    log_z = enumerate_model(model)[2]
+    assert value == pytest.approx(log_z - theta @ shares + 0.15 * theta @ theta, abs=1e-6)
+    step = 1e-4
+    for cell, shift in enumerate(step * np.eye(theta.size)):
+        rise = caught[0](theta + shift)[0] - caught[0](theta - shift)[0]
+        assert slope[cell] == pytest.approx(rise / (2 * step), abs=1e-5)
+
+
+def test_a_start_changes_nothing_but_the_way():
+    engine = Engine(SCHEMA, [(0, 1), (2, 1)])
+    shares = engine.join([table_of(joint_table(4), clique) for clique in CHAIN])
+    one = maximum_likelihood(engine, shares, 1e-3)
+    calls = engine.calls
+    two = maximum_likelihood(engine, shares, 1e-3, start=one)
+    np.testing.assert_allclose(one, two, atol=1e-3)
+    assert engine.calls <= calls + 3
+
+
+def test_structural_zeros_stay_zero_whatever_the_noise_puts_there():
+    schema = pf.Schema({"a": 2, "b": 3, "c": 2}, forbidden=[{"a": ["0"], "b": ["1"]}])
+    noisy = [np.array([[40.0, 35, 10], [5, 10, 20]]), np.array([[50.0, 30, 20], [3, 2, 1]])]
+    m = pf.Measurements.from_tables(schema, CHAIN, noisy, noise="laplace", scale=9, total=110)
+    for project in (True, False):
+        model = naive_mle(m, project=project)
+        assert all(np.isfinite(table).all() for table in model.log_potentials)
+        assert model.marginal(["a", "b"])[0, 1] == 0
+        assert model.marginal(["a", "b"]).sum() == pytest.approx(1)
+
+
+@settings(max_examples=200, deadline=None)
+@given(tables)
+def test_projections_are_distributions_and_stay(table):
+    found = onto_simplex(table)
+    assert found.shape == table.shape and found.min() >= 0
+    assert found.sum() == pytest.approx(1, abs=1e-8)
+    np.testing.assert_allclose(onto_simplex(found), found, atol=1e-8)
+
+
+@settings(max_examples=100, deadline=None)
+@given(tables, st.integers(0, 2**32 - 1))
+def test_no_distribution_is_nearer(table, seed):
+    """The nearest point x of a convex set has (y - x)·(p - x) ≤ 0 for each p in it."""
+    found = onto_simplex(table)
+    rng = np.random.default_rng(seed)
+    others = [*np.eye(table.size), *rng.dirichlet(np.ones(table.size), 20)]
+    for other in others:
+        gap = (table - found).ravel() @ (other - found.ravel())
+        assert gap <= 1e-7 * (1 + np.abs(table).max())
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_projection_against_a_quadratic_program(seed):
+    table = np.random.default_rng(seed).normal(0.15, 0.4, (2, 3))
+    found = minimize(
+        lambda p: ((p - table.ravel()) ** 2).sum(),
+        np.full(6, 1 / 6),
+        jac=lambda p: 2 * (p - table.ravel()),
+        method="SLSQP",
+        bounds=[(0, None)] * 6,
+        constraints={"type": "eq", "fun": lambda p: p.sum() - 1, "jac": np.ones_like},
+        options={"ftol": 1e-14, "maxiter": 500},
+    )
+    np.testing.assert_allclose(onto_simplex(table).ravel(), found.x, atol=1e-6)
+
+
+def test_projection_of_what_is_one_already_and_of_extremes():
+    share = enumerated_marginal(pf.MarkovRandomField(SCHEMA, [], []), (0, 1))
+    np.testing.assert_allclose(onto_simplex(share), share)
+    assert (onto_simplex(np.array([3.0])) == [1]).all()
+    assert (onto_simplex(np.array([1e300, -1e300, 5.0])) == [1, 0, 0]).all()
+    assert (onto_simplex(np.array([1e20, 1e20])) == [0.5, 0.5]).all()
+
+
+@pytest.mark.parametrize("ridge", [0, -1, float("nan"), float("inf"), "much", None, True])
+def test_a_bad_ridge(ridge):
+    with pytest.raises(pf.InputError, match="ridge must be a number above 0; got"):
+        naive_mle(measured(CHAIN, joint_table()), ridge=ridge)
+
+
+def test_a_bad_project():
+    with pytest.raises(pf.InputError, match="project must be True or False; got 'no'"):
+        naive_mle(measured(CHAIN, joint_table()), project="no")

@@ -1,0 +1,172 @@
+"""`ChainLearner`: the whole way from sequences to a model, in scikit-learn manners."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import privfield as pf
+from privfield.learners.chain import ChainLearner
+from privfield.mechanisms.chains.measurements import ChainMeasurements
+from privfield.models.chain import ChainModel
+
+STATES = ["home", "work", "shop"]
+TRUE = ChainModel(STATES, [0.7, 0.2, 0.1], [[0.6, 0.3, 0.1], [0.2, 0.7, 0.1], [0.5, 0.1, 0.4]])
+DATA = TRUE.sample(3000, 5, np.random.default_rng(5))
+
+
+def test_fit_gives_a_model_and_says_what_it_cost():
+    learner = ChainLearner(pf.PureDP(1), STATES)
+    assert learner.fit(DATA) is learner
+    assert isinstance(learner.model_, ChainModel) and learner.model_.states == tuple(STATES)
+    assert isinstance(learner.measurements_, ChainMeasurements)
+    assert learner.cost_ == pf.PureDP(1) and learner.adjacency_ == "replace-one"
+    assert learner.model_.stamp is None and learner.measurements_.limit == 4
+    # noise of scale about 9 in cells of hundreds: six standard errors are far below 0.1
+    assert learner.model_.transition == pytest.approx(TRUE.transition, abs=0.1)
+    assert learner.model_.initial == pytest.approx(TRUE.initial, abs=0.1)
+
+
+@pytest.mark.parametrize("budget", [pf.ZCDP(0.5), pf.ApproxDP(1, 1e-6), pf.NON_PRIVATE], ids=repr)
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("method", ["auto", "cgm", "naive"])
+def test_every_budget_adjacency_and_method(budget, adjacency, method):
+    learner = ChainLearner(budget, STATES, adjacency=adjacency, method=method).fit(DATA)
+    assert learner.adjacency_ == adjacency
+    assert learner.model_.transition == pytest.approx(TRUE.transition, abs=0.15)
+    if budget is pf.NON_PRIVATE:
+        assert learner.model_.stamp.startswith("NOT PRIVATE")
+    else:
+        assert learner.cost_ <= budget and learner.model_.stamp is None
+
+
+def test_more_than_one_sequence_of_a_person_and_ids():
+    lists = [[STATES[c] for c in row] for row in DATA[:6]]
+    ids = ["a", "b", "a", "c", "c", "c"]
+    rows = [
+        (i, n, state) for n, (i, line) in enumerate(zip(ids, lists, strict=True)) for state in line
+    ]
+    frame = pd.DataFrame(rows, columns=["person", "sequence", "state"])
+    nested = {"a": [lists[0], lists[2]], "b": lists[1], "c": lists[3:]}
+    tables = [
+        ChainLearner(pf.NON_PRIVATE, STATES, limit=3).fit(data, people).measurements_.transitions
+        for data, people in ((lists, ids), (frame, None), (nested, None))
+    ]
+    assert (tables[0] == tables[1]).all() and (tables[0] == tables[2]).all()
+    assert tables[0].sum() == pytest.approx(9, abs=1e-4)  # three people, three transitions each
+
+
+def test_a_schema_names_states_columns_and_the_unit(tmp_path):
+    frame = pd.DataFrame(
+        {"user_day": ["u1", "u1", "u1", "u2", "u2"], "place": ["home", "work", "?", "shop", "shop"]}
+    )
+    schema = pf.Schema({"place": STATES}, unknown={"place": "shop"}, unit=pf.Person("user_day"))
+    ledger = pf.Ledger(tmp_path / "l", total=pf.PureDP(3))
+    learner = ChainLearner(
+        pf.PureDP(1), schema=schema, columns=("x", None, "y"), ledger=ledger
+    ).fit(frame)
+    assert learner.measurements_.unit == "person (user_day)"
+    exact = ChainLearner(pf.NON_PRIVATE, schema=schema, columns=("x", None, "y")).fit(frame)
+    assert exact.measurements_.transitions.tolist() == [[0, 1, 0], [0, 0, 1], [0, 0, 1]]
+    # the same person is protected by tables in the same ledger
+    wide = pf.Schema({"place": STATES}, unit=pf.Person("user_day"))
+    pf.measure(frame, wide, [("place",)], pf.PureDP(1), ledger=ledger)
+    assert ledger.spent.epsilon == 2
+
+
+def test_a_second_fit_of_a_job_costs_nothing(tmp_path):
+    ledger = pf.Ledger(tmp_path / "l", total=pf.PureDP(1))
+    first = ChainLearner(pf.PureDP(1), STATES, ledger=ledger, job="chain").fit(DATA)
+    again = ChainLearner(pf.PureDP(1), STATES, ledger=ledger, job="chain", method="naive").fit(DATA)
+    assert (first.measurements_.transitions == again.measurements_.transitions).all()
+    assert ledger.spent.epsilon == 1
+    with pytest.raises(pf.BudgetRefused):
+        ChainLearner(pf.PureDP(1), STATES, ledger=ledger).fit(DATA)
+
+
+def test_an_interrupted_fit_loses_nothing_already_measured(tmp_path, monkeypatch):
+    """Ctrl-C while estimating: the measurement is in the ledger, the next fit uses it."""
+    ledger = pf.Ledger(tmp_path / "l", total=pf.PureDP(1))
+    learner = ChainLearner(pf.PureDP(1), STATES, ledger=ledger, job="chain")
+
+    def interrupt(*arguments):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("privfield.learners.chain.estimate_chain", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            learner.fit(DATA)
+    measured = learner.measurements_.transitions
+    assert (learner.fit(None).measurements_.transitions == measured).all()
+    assert ledger.spent.epsilon == 1 and learner.model_.states == tuple(STATES)
+
+
+def test_people_kept_back():
+    learner = ChainLearner(pf.PureDP(2), STATES).fit(DATA[:2000])
+    owner = learner.evaluate(DATA[2000:])
+    assert "PRIVATE" in repr(owner) and owner.people == 1000
+    assert owner.log_likelihood == pytest.approx(learner.model_.log_likelihood(DATA[2000:]))
+    paid = learner.release_score(DATA[2000:], pf.PureDP(2))
+    assert paid.bound == math.ceil(5 * math.log(3)) and paid.people == 1000
+    assert paid.mean == pytest.approx(owner.mean, abs=0.3)  # noise of 3/1000, and clipping
+    assert learner.release_score(DATA[2000:], pf.PureDP(2), bound=50).bound == 50
+
+
+def test_seed_and_stamp():
+    runs = [ChainLearner(pf.PureDP(1), STATES, insecure_seed=3).fit(DATA) for _ in range(2)]
+    assert (runs[0].model_.transition == runs[1].model_.transition).all()
+    assert runs[0].model_.stamp.startswith("NOT PRIVATE")
+    assert runs[0].release_score(DATA, pf.PureDP(1)).stamp.startswith("NOT PRIVATE")
+
+
+def test_manners():
+    learner = ChainLearner(pf.PureDP(1), STATES, limit=2)
+    assert learner.get_params()["limit"] == 2
+    assert repr(learner).startswith("ChainLearner(budget=PureDP(epsilon=1), states=")
+    assert learner.set_params(limit=7).limit == 7
+    with pytest.raises(AttributeError, match="are there after fit"):
+        learner.model_  # noqa: B018
+    with pytest.raises(AttributeError, match="are there after fit"):
+        learner.evaluate(DATA)
+
+
+def test_people_with_nothing_to_count():
+    """No rows, one state, gaps only: there is a model all the same."""
+    for data in ([], [[]], [["home"]], [[None, None]], {"a": []}, np.zeros((0, 5), int)):
+        for method in ("auto", "cgm", "naive"):
+            model = ChainLearner(pf.PureDP(1), STATES, method=method).fit(data).model_
+            assert (model.transition > 0).all()
+
+
+def test_bad_input():
+    bad = [
+        ({"states": None}, "states must be a list of states; got None"),
+        ({"states": ["a"]}, "at least two"),
+        ({"schema": pf.Schema({"a": 2})}, "must be None where a schema"),
+        ({"method": "best"}, "method must be one of"),
+        ({"limit": 0}, "limit must lie"),
+        ({"budget": 1.0}, "budget must be"),
+        ({"unknown": "moon"}, "no level 'moon'"),
+        ({"adjacency": "flip-outcome"}, "for chains"),
+    ]
+    for change, text in bad:
+        with pytest.raises(pf.InputError, match=text):
+            ChainLearner(**{"budget": pf.PureDP(1), "states": STATES, **change}).fit(DATA)
+    with pytest.raises(pf.InputError, match="one variable"):
+        ChainLearner(pf.PureDP(1), schema=pf.Schema({"a": 2, "b": 2})).fit(DATA)
+
+
+def test_a_released_score_is_charged_to_the_learners_ledger(tmp_path):
+    ledger = pf.Ledger(tmp_path / "l.ledger", pf.PureDP(3), adjacency="replace-one")
+    learner = ChainLearner(pf.PureDP(1), STATES, ledger=ledger).fit(DATA[:2000])
+    learner.release_score(DATA[2000:], pf.PureDP(2))
+    assert ledger.spent.epsilon == 3 and len(ledger.charges()) == 2
+    with pytest.raises(pf.BudgetRefused):
+        learner.release_score(DATA[2000:], pf.PureDP(1))
+
+
+def test_released_tables_can_be_estimated_again():
+    learner = ChainLearner(pf.PureDP(2), STATES).fit(DATA[:2000])
+    again = pf.estimate(learner.measurements_)
+    assert (again.transition == learner.model_.transition).all()

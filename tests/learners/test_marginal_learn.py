@@ -1,0 +1,297 @@
+"""MarginalLearner(cliques="learn"): structure and parameters in one budget."""
+
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+
+import privfield as pf
+from privfield.mechanisms.edges.stable import StableSelection, measure_stable, share_out
+from privfield.privacy.conversions import rho_for
+
+SCHEMA = pf.Schema({"a": 3, "b": 2, "c": 3, "d": 2})
+EDGES = [("a", "b"), ("b", "c")]
+
+
+def expected_rows(n=60_000, schema=SCHEMA):
+    """Rows whose tables are those of a-b-c beside d, without sampling error."""
+    tables = [np.log([[6, 1], [1, 4], [2, 2]]), np.log([[5, 1, 2], [1, 5, 2]]), np.log([3, 1])]
+    truth = pf.MarkovRandomField(SCHEMA, [*EDGES, ("d",)], tables)
+    states = np.array(list(product(*map(range, SCHEMA.shape))))
+    counts = np.rint(n * truth.marginal(SCHEMA.names).ravel()).astype(int)
+    return truth, np.repeat(states, counts, axis=0)
+
+
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("budget", [pf.ZCDP(1), pf.PureDP(8), pf.ApproxDP(4, 1e-6)])
+@pytest.mark.parametrize("method", ["auto", "naive-mle", "cgm"])
+def test_structure_and_parameters_are_learned(budget, adjacency, method):
+    """Fails with probability below 1e-6: see test_edge_selection, with the same margins.
+
+    Noise of these budgets moves a cell of 60,000 rows by less than 60, 1e-3, with all but 1e-9.
+    """
+    truth, rows = expected_rows()
+    learner = pf.MarginalLearner(
+        budget, cliques="learn", schema=SCHEMA, adjacency=adjacency, method=method
+    )
+    learner.fit(rows)
+    assert set(learner.graph_.edges) == set(EDGES)
+    assert list(learner.graph_.nodes) == list(SCHEMA.names)
+    assert sorted(learner.cliques_) == [("a", "b"), ("b", "c"), ("d",)]
+    assert learner.selection_.edges == tuple(EDGES) and learner.structure_ is None
+    assert learner.cost_ <= budget and learner.adjacency_ == adjacency
+    for pair in (("a", "b"), ("a", "c"), ("c", "d")):
+        np.testing.assert_allclose(learner.model_.marginal(pair), truth.marginal(pair), atol=0.02)
+
+
+def test_wide_data_are_learned_by_default():
+    schema = pf.Schema({f"v{i}": 12 for i in range(12)})
+    rows = np.random.default_rng(0).integers(0, 12, (3_000, 12))
+    rows[:, 1] = rows[:, 0]
+    learner = pf.MarginalLearner(pf.ZCDP(5), schema=schema).fit(rows)
+    assert learner.selection_ is not None and ("v0", "v1") in learner.graph_.edges
+    assert len(learner.graph_) == 12
+
+
+def test_small_data_have_all_pairs_by_default():
+    learner = pf.MarginalLearner(pf.ZCDP(1), schema=SCHEMA).fit(expected_rows(2_000)[1])
+    assert learner.selection_ is None and learner.structure_ is None
+    assert len(learner.graph_.edges) == 6
+    assert len(learner.cliques_) == 6
+
+
+@pytest.mark.parametrize("shape", [(3,), (1,), (4, 1), (1, 1, 1)])
+def test_without_a_pair_there_is_nothing_to_learn(shape):
+    schema = pf.Schema({f"v{i}": n for i, n in enumerate(shape)})
+    learner = pf.MarginalLearner(pf.ZCDP(5), cliques="learn", schema=schema)
+    learner.fit(np.zeros((900, len(shape)), int))
+    assert learner.selection_ is None and not learner.graph_.edges
+    assert learner.model_.marginal(["v0"])[0] > 0.9
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"structure": "magic"}, "structure must be one of"),
+        ({"weights": [1, 2]}, "design and weights are for given cliques"),
+        ({"design": "cells"}, "design and weights are for given cliques"),
+        ({"max_bytes": 8}, "Nothing was charged|max_bytes"),
+        ({"structure": "stable"}, "needs pf.ApproxDP"),
+        ({"structure": "stable", "budget": pf.ApproxDP(1, 0)}, "δ > 0"),
+        ({"structure": "stable", "budget": pf.ApproxDP(1, 1e-6)}, "too few"),
+        ({"structure": "stable", "budget": pf.ApproxDP(1, 1e-6), "min_weight": 0}, "min_weight"),
+        ({"cliques": "learned"}, "cliques must be a list or 'all-pairs', 'learn' or 'auto'"),
+    ],
+)
+def test_bad_input_is_refused_before_anything_is_spent(tmp_path, change, message):
+    ledger = pf.Ledger(tmp_path / "l.ledger", pf.ApproxDP(9, 1e-5), adjacency="replace-one")
+    learner = pf.MarginalLearner(pf.ZCDP(0.1), cliques="learn", schema=SCHEMA, ledger=ledger)
+    with pytest.raises(pf.InputError, match=message):
+        learner.set_params(**change).fit(np.zeros((50, 4), int))
+    assert not ledger.charges()
+
+
+@pytest.mark.parametrize(
+    "budget", [pf.ApproxDP(1, 1e-9), pf.ApproxDP(0.1, 1e-6), pf.ApproxDP(8, Fraction(1, 3))]
+)
+def test_shares_add_up_as_approximate_zcdp(budget):
+    shares = share_out(budget)
+    epsilon, delta = shares.structure.exact_epsilon, shares.structure.exact_delta
+    assert shares.cost == shares.structure.as_cost() + shares.tables or (
+        shares.cost.exact_rho == epsilon**2 / 2 + shares.tables.exact_rho
+        and shares.cost.exact_delta == delta
+    )
+    assert shares.cost.exact_rho <= rho_for(budget.exact_epsilon, budget.exact_delta - delta)
+    assert shares.cost <= budget
+    # the same shares from the whole of δ would exceed the budget
+    whole = rho_for(budget.exact_epsilon, budget.exact_delta)
+    assert not pf.Cost(whole, delta) <= budget
+    # so would tables that forget what the structure cost
+    assert not pf.Cost(epsilon**2 / 2 + shares.cost.exact_rho, delta) <= budget
+
+
+def stable_rows():
+    rng = np.random.default_rng(3)
+    weights = np.zeros((3, 3))
+    weights[0, 1] = weights[1, 0] = 0.9
+    spins = pf.IsingModel(weights).sample(60_000, rng)
+    return (np.asarray(spins) > 0).astype(int)
+
+
+def test_a_stable_structure_and_its_tables_are_one_charge(tmp_path):
+    """Fails with probability below 1e-6.
+
+    In each of 203 blocks an edge is wrong with probability below 1e-6 (`plan_blocks`), and the
+    graph is released for sure while fewer than 20 of them are.
+    """
+    schema = pf.Schema({"x": 2, "y": 2, "z": 2})
+    budget = pf.ApproxDP(3, 1e-6)
+    rows = stable_rows()
+    ledger = pf.Ledger(tmp_path / "l.ledger", budget, adjacency="replace-one")
+    learner = pf.MarginalLearner(
+        budget,
+        cliques="learn",
+        schema=schema,
+        structure="stable",
+        min_weight=0.5,
+        ledger=ledger,
+        job="j",
+    ).fit(rows)
+    assert learner.cost_ == share_out(budget).cost <= budget
+    assert [c.cost for c in ledger.charges()] == [learner.cost_]
+    assert learner.structure_.edges == (("x", "y"),) and learner.selection_ is None
+    assert sorted(learner.cliques_) == [("x", "y"), ("z",)]
+    first = learner.measurements_.to_bytes()
+    assert learner.fit(rows).measurements_.to_bytes() == first  # the same job, at no cost
+    other = pf.Ledger(tmp_path / "m.ledger", budget, adjacency="replace-one", stable_delta=5e-7)
+    learner.set_params(ledger=other, job=None).fit(rows)
+    assert len(other.charges()) == 1
+
+
+@pytest.mark.parametrize("edges", [None, (("x", "y"),)])
+def test_progress_does_not_tell_whether_a_structure_was_released(monkeypatch, tmp_path, edges):
+    """Otherwise a job could be stopped and run again, at no cost, until there is one."""
+    from privfield.mechanisms.edges import stable
+
+    found = stable.measure_structure
+
+    def known(*given, **named):
+        from dataclasses import replace
+
+        return replace(found(*given, **named), edges=edges)
+
+    monkeypatch.setattr(stable, "measure_structure", known)
+    schema = pf.Schema({"x": 2, "y": 2, "z": 2})
+    news = []
+    measure_stable(
+        stable_rows(), schema, pf.ApproxDP(3, 1e-6), min_weight=0.5, progress=news.append
+    )
+    stages = [each.stage for each in news]
+    assert stages.count("tables") == 1 and stages[-1] == "tables"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"adjacency": "flip-outcome"}, "adjacency must be"),
+        ({"insecure_seed": -1}, "insecure_seed"),
+        ({"progress": 3}, "progress must be"),
+        ({"max_bytes": 8}, "max_bytes"),
+        ({"max_bytes": "much"}, "max_bytes"),
+        ({"noise": "uniform"}, "noise must be"),
+        ({"min_weight": 0}, "min_weight"),
+        ({"schema": pf.Schema({"x": 2, "y": 2, "other": 2})}, "."),
+    ],
+)
+def test_a_stable_release_checks_everything_before_the_charge(tmp_path, change, message):
+    import pandas as pd
+
+    data = pd.DataFrame(stable_rows(), columns=list("xyz"))
+    ledger = pf.Ledger(
+        tmp_path / "l.ledger",
+        pf.ApproxDP(3, 1e-6),
+        adjacency=change.get("adjacency", "replace-one"),
+    )
+    given = {"schema": pf.Schema({"x": 2, "y": 2, "z": 2}), **change}
+    with pytest.raises(pf.InputError, match=message):
+        measure_stable(data, budget=pf.ApproxDP(3, 1e-6), ledger=ledger, **given)
+    assert not ledger.charges()
+
+
+def test_where_nothing_is_stable_edges_are_selected(monkeypatch, tmp_path):
+    from privfield.mechanisms.edges import stable
+
+    found = stable.measure_structure
+
+    def nothing(*given, **named):
+        from dataclasses import replace
+
+        return replace(found(*given, **named), edges=None)
+
+    monkeypatch.setattr(stable, "measure_structure", nothing)
+    schema = pf.Schema({"x": 2, "y": 2, "z": 2})
+    budget = pf.ApproxDP(3, 1e-6)
+    released = measure_stable(stable_rows(), schema, budget, min_weight=0.5)
+    assert released.structure.edges is None
+    assert released.selection.edges == (("x", "y"),)
+    assert released.measurements.cost == released.selection.measurements.cost <= budget
+    released.save(tmp_path / "s")
+    again = StableSelection.load(tmp_path / "s")
+    assert again.selection.edges == (("x", "y"),) and again.to_bytes() == released.to_bytes()
+
+
+def test_a_stable_structure_too_large_for_inference_limits_the_selection(monkeypatch):
+    from privfield.mechanisms.edges import stable
+
+    found = stable.measure_structure
+    edges = (("x", "y"), ("x", "z"))
+
+    def more(*given, **named):
+        from dataclasses import replace
+
+        return replace(found(*given, **named), edges=edges)
+
+    monkeypatch.setattr(stable, "measure_structure", more)
+    monkeypatch.setattr(stable.Room, "holds", lambda self, pairs: len(pairs) < 2)
+    schema = pf.Schema({"x": 2, "y": 2, "z": 2})
+    released = measure_stable(stable_rows(), schema, pf.ApproxDP(3, 1e-6), min_weight=0.5)
+    assert released.selection.candidates == 2
+
+
+def test_auto_takes_the_way_that_public_numbers_favour(monkeypatch):
+    from privfield.mechanisms.edges import stable
+
+    schema = pf.Schema({"x": 2, "y": 2, "z": 2})
+    likely = stable.stability_is_likely
+    rows = stable_rows()
+    good = pf.ApproxDP(3, 1e-6)
+    assert likely(rows, schema, good, 0.9, "replace-one")
+    assert not likely(rows[:500], schema, good, 0.9, "replace-one")
+    assert not likely(rows, schema, good, None, "replace-one")  # nobody said what an edge is
+    assert not likely(rows, schema, good, 0.9, "add-remove")  # the number of rows is private
+    assert not likely(rows, schema, pf.ZCDP(1), 0.9, "replace-one")
+    learner = pf.MarginalLearner(good, cliques="learn", schema=schema, min_weight=0.9).fit(rows)
+    assert learner.structure_ is not None
+    learner.set_params(min_weight=None).fit(rows)
+    assert learner.structure_ is None and learner.selection_ is not None
+
+
+def test_a_stream_that_can_be_read_once_is_refused_for_stability(tmp_path):
+    import pyarrow as pa
+
+    rows = stable_rows()
+    table = pa.table({name: rows[:, i].astype(str) for i, name in enumerate("xyz")})
+    reader = table.to_reader()
+    schema = pf.Schema({"x": ["0", "1"], "y": ["0", "1"], "z": ["0", "1"]})
+    budget = pf.ApproxDP(3, 1e-6)
+    ledger = pf.Ledger(tmp_path / "l.ledger", budget, adjacency="replace-one")
+    learner = pf.MarginalLearner(
+        budget, cliques="learn", schema=schema, structure="stable", ledger=ledger
+    )
+    with pytest.raises(pf.InputError, match="only once"):
+        learner.fit(reader)
+    assert not ledger.charges()
+
+
+def test_an_interrupted_estimate_keeps_what_was_measured(tmp_path):
+    _, rows = expected_rows(5_000)
+
+    def stop(news):
+        if news.stage.startswith("interactions"):
+            raise KeyboardInterrupt
+
+    learner = pf.MarginalLearner(pf.ZCDP(1), cliques="learn", schema=SCHEMA, progress=stop)
+    with pytest.raises(KeyboardInterrupt):
+        learner.fit(rows)
+    assert learner.cost_ == pf.ZCDP(1) and learner.graph_ is not None
+    pf.estimate(learner.measurements_)  # free, from what was released
+
+
+def test_study_results_are_stamped():
+    _, rows = expected_rows(3_000)
+    plain = pf.MarginalLearner(pf.NON_PRIVATE, cliques="learn", schema=SCHEMA).fit(rows)
+    seeded = pf.MarginalLearner(pf.ZCDP(1), cliques="learn", schema=SCHEMA, insecure_seed=1).fit(
+        rows
+    )
+    assert "NOT PRIVATE" in plain.model_.stamp and "NOT PRIVATE" in seeded.model_.stamp

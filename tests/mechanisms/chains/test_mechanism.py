@@ -1,0 +1,400 @@
+"""Chains of people: the tables are right, one person weighs what is claimed, nothing else leaks."""
+
+import json
+import logging
+from fractions import Fraction
+from itertools import pairwise, product
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import chi2, norm
+
+import privfield as pf
+from privfield.data.sequences.read import SequenceSource, StateSet
+from privfield.files import unpack
+from privfield.mechanisms.chains import mechanism as chains
+from privfield.mechanisms.chains.measurements import ChainMeasurements
+from privfield.mechanisms.chains.mechanism import GRID, Weights, count_chain, design, measure_chain
+from privfield.privacy.adjacency import Adjacency, Sensitivity
+from privfield.privacy.noise import NoiseLaw, add_noise
+
+AB = StateSet.of(["a", "b"])
+ABC = StateSet.of(["a", "b", "c"])
+RNG = np.random.default_rng(20240501)
+DATA = RNG.integers(0, 3, (300, 5))
+BUDGETS = [pf.PureDP(1), pf.ZCDP(0.1), pf.ApproxDP(0.7, 1e-6)]
+
+
+def steps(people, states, weights):
+    return count_chain(SequenceSource(states, people).read(), len(states.names), weights)
+
+
+def oracle(people, states, weights):
+    """Both tables straight from the definition, in whole grid steps."""
+    size = len(states.names)
+    initial, transitions = [0] * size, [[0] * size for _ in range(size)]
+    for person in people:
+        segments = [[]]
+        for sequence in person:
+            segments.append([])
+            for state in sequence:
+                if state in states.names:
+                    segments[-1].append(states.names.index(state))
+                else:
+                    segments.append([])
+        segments = [segment for segment in segments if segment]
+        moves = [pair for s in segments for pair in pairwise(s)]
+        for segment in segments:
+            initial[segment[0]] += weights.start // len(segments)
+        for before, after in moves:
+            transitions[before][after] += min(weights.whole, weights.most // len(moves))
+    return [*initial, *(cell for row in transitions for cell in row)]
+
+
+some_people = st.lists(
+    st.lists(st.lists(st.sampled_from(["a", "b", "c", "?", None]), max_size=7), max_size=4),
+    max_size=5,
+)
+some_weights = st.builds(
+    lambda limit, start: chains._weights(limit, start),
+    st.fractions(1, 9, max_denominator=50),
+    st.floats(0.02, 5),
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(some_people, some_weights)
+def test_the_tables_are_what_the_definition_says(people, weights):
+    assert steps(people, ABC, weights).tolist() == oracle(people, ABC, weights)
+
+
+@settings(max_examples=200, deadline=None)
+@given(some_people, some_weights)
+def test_nobody_weighs_more_than_the_limit(people, weights):
+    for person in people:
+        found = steps([person], ABC, weights)
+        assert found.min() >= 0
+        assert found[:3].sum() <= weights.start
+        assert found[3:].sum() <= weights.most
+    together = sum((steps([p], ABC, weights) for p in people), np.zeros(12, np.int64))
+    assert (steps(people, ABC, weights) == together).all()  # people do not change each other
+
+
+@given(st.fractions(1, 65_536), st.integers(2, 10_000), st.sampled_from(BUDGETS))
+def test_weights_keep_the_limit_whatever_it_is(limit, states, budget):
+    weights, law, cost = design(budget, Adjacency.REPLACE_ONE, limit, states, "auto")
+    assert weights.most <= limit * GRID < weights.most + 1
+    assert weights.start >= 1 and law.scale > 0 and cost <= budget
+
+
+def test_a_known_example():
+    people = {"u": [["a", "b", "b"], ["b"]], "v": ["a"], "w": [["a", "a", "a", "a", "a"]], "x": []}
+    m = measure_chain(people, AB, pf.NON_PRIVATE, limit=2)
+    assert m.initial == pytest.approx([0.5 + 1 + 1, 0.5])
+    assert m.transitions == pytest.approx(np.array([[2, 1], [0, 1]]))  # w: four times 1/2
+    assert m.stamp.startswith("NOT PRIVATE") and m.noise == "none" and "NOT PRIVATE" in repr(m)
+
+
+def test_more_states_than_a_byte_holds():
+    data = RNG.integers(-1, 301, (50, 6))  # −1 and 300 are gaps
+    m = measure_chain(data, StateSet.of(300), pf.NON_PRIVATE, limit=10)
+    expected = np.zeros((300, 300))
+    for row in data:
+        for before, after in pairwise(row):
+            if min(before, after) >= 0 and max(before, after) < 300:
+                expected[before, after] += 1
+    assert (m.transitions == expected).all()
+
+
+# -- the promise -----------------------------------------------------------------------------------
+
+SEGMENTS = [s for n in range(5) for s in product("ab", repeat=n)] + [("a", "?", "b"), ("?",)]
+HISTORIES = [[], *([s] for s in SEGMENTS), *([s, t] for s in SEGMENTS[1:7] for t in SEGMENTS[1:7])]
+HISTORIES = [[list(s) for s in history] for history in HISTORIES]
+OTHERS = [[["a", "b"]], [["b"], ["b", "b", "a", "a"]]]
+
+
+def all_shifts(adjacency, weights):
+    """How every change of one person moves the tables; next to two others, who stay."""
+    tables = [steps([*OTHERS, history], AB, weights) for history in HISTORIES]
+    absent = steps(OTHERS, AB, weights)
+    if adjacency == "add-remove":
+        return [table - absent for table in tables]
+    return [s - t for s in tables for t in tables]
+
+
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("limit", [1, 2, 3])
+@pytest.mark.parametrize("start", [0.25, 1.0, 1.5])
+def test_sensitivity_by_enumeration_is_attained(adjacency, limit, start):
+    """Both tables together, in L1 and in L2: never more than claimed, and exactly that much."""
+    weights = chains._weights(Fraction(limit), start)
+    claim = weights.sensitivity(Adjacency(adjacency))
+    shifts = [[int(v) for v in shift] for shift in all_shifts(adjacency, weights)]
+    assert max(sum(map(abs, shift)) for shift in shifts) == claim.l1
+    assert max(sum(v * v for v in shift) for shift in shifts) == claim.l2_squared
+    units = 2 if adjacency == "replace-one" else 1
+    if start == 1.0:  # the numbers of the notes: τ + 1 and τ² + 1
+        assert claim.l1 == units * (limit + 1) * GRID
+        assert claim.l2_squared == units * (limit**2 + 1) * GRID**2
+
+
+def loss_is_within(m, weights):
+    """Whether the released law keeps the cost for every change of one person: exact arithmetic."""
+    scale = Fraction(m.transition_scale) * weights.whole
+    assert m.initial_scale * weights.start == pytest.approx(float(scale))  # one scale in grid steps
+    for shift in all_shifts(str(m.adjacency), weights):
+        if m.noise == "discrete-laplace":
+            kept = int(np.abs(shift).sum()) / scale <= m.cost.exact_epsilon
+        else:
+            kept = sum(int(v) ** 2 for v in shift) / (2 * scale**2) <= m.cost.exact_rho
+        if not kept:
+            return False
+    return True
+
+
+def measured(budget, adjacency, noise):
+    m = measure_chain(DATA, AB, budget, 2, adjacency, noise=noise)
+    assert m.cost <= budget
+    return m, design(budget, Adjacency(adjacency), Fraction(2), 2, noise)[0]
+
+
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("noise", ["laplace", "gaussian", "auto"])
+@pytest.mark.parametrize("budget", BUDGETS, ids=repr)
+def test_the_promise_holds_between_all_neighbours(budget, noise, adjacency):
+    if isinstance(budget, pf.PureDP) and noise == "gaussian":
+        pytest.skip("Gaussian noise has no pure ε")
+    assert loss_is_within(*measured(budget, adjacency, noise))
+
+
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+def test_an_understated_sensitivity_is_caught(monkeypatch, noise, adjacency):
+    honest = Weights.sensitivity
+
+    def forgets_the_first_states(self, which):
+        found = honest(Weights(self.whole, self.most, 0), which)
+        return Sensitivity(found.l1, found.l2_squared)
+
+    monkeypatch.setattr(Weights, "sensitivity", forgets_the_first_states)
+    assert not loss_is_within(*measured(pf.ApproxDP(1, 1e-6), adjacency, noise))
+
+
+def noise_fits_its_law(noise, runs=120):
+    """χ² of the noise in three bins against the law that is stated; false alarms below 1e-7."""
+    truth = measure_chain(DATA, ABC, pf.NON_PRIVATE, 2)
+    draws = {"initial": [], "transitions": []}
+    for _ in range(runs):
+        m = measure_chain(DATA, ABC, pf.ApproxDP(1, 1e-6), 2, noise=noise)
+        draws["initial"].append((m.initial - truth.initial).ravel() / m.initial_law.scale)
+        moved = (m.transitions - truth.transitions).ravel()
+        draws["transitions"].append(moved / m.transition_law.scale)
+    for parts in draws.values():
+        values = np.abs(np.concatenate(parts))
+        # the grid is so fine that the continuous law will do
+        cuts = [0.5, 2.0]
+        inside = (
+            [1 - np.exp(-c) for c in cuts]
+            if noise == "laplace"
+            else [1 - 2 * norm.sf(c) for c in cuts]
+        )
+        expected = np.diff([0, *inside, 1]) * len(values)
+        seen = np.histogram(values, [0, *cuts, np.inf])[0]
+        if chi2.sf(((seen - expected) ** 2 / expected).sum(), 2) < 5e-8:
+            return False
+    return True
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+def test_the_noise_is_what_the_result_says(noise):
+    assert noise_fits_its_law(noise)
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+def test_halved_noise_is_caught(monkeypatch, noise):
+    monkeypatch.setattr(
+        chains,
+        "add_noise",
+        lambda values, law, seed: add_noise(values, NoiseLaw(law.name, law.scale / 2), seed),
+    )
+    assert not noise_fits_its_law(noise)
+
+
+def test_the_design_is_better_than_one_noise_for_all():
+    """The public split has less expected loss than equal noise at the same ε, or ρ."""
+    for budget, kind in ((pf.PureDP(1), "laplace"), (pf.ZCDP(0.1), "gaussian")):
+        for states, limit in product((3, 17, 200), (1, 4, 50)):
+            law = {}
+            for name, weights in (
+                ("ours", design(budget, Adjacency.ADD_REMOVE, Fraction(limit), states, kind)[0]),
+                ("equal", chains._weights(Fraction(limit), 1.0)),
+            ):
+                noise, _ = chains.choose_noise(
+                    budget, weights.sensitivity(Adjacency.ADD_REMOVE), kind
+                )
+                first, step = noise.scale / weights.start, noise.scale / weights.whole
+                law[name] = first**2 + step**2 * states**2 / limit
+            assert law["ours"] <= 1.001 * law["equal"]
+
+
+# -- nothing else depends on records ---------------------------------------------------------------
+
+
+def public_trace(data, people, adjacency, folder, capfd, caplog):
+    ledger = pf.Ledger(folder / "l", total=pf.PureDP(10), adjacency=adjacency)
+    news = []
+    m = measure_chain(
+        *(data, ABC, pf.PureDP(1), 3, adjacency),
+        people=people,
+        ledger=ledger,
+        job="j",
+        progress=news.append,
+    )
+    header, arrays = unpack("chain measurements", m.to_bytes(), "m")
+    (charge,) = ledger.charges()
+    printed = capfd.readouterr()
+    return {
+        "header": json.dumps(header),
+        "arrays": [(name, array.shape, str(array.dtype)) for name, array in arrays.items()],
+        "news": news,
+        "charge": (charge.job, charge.what, charge.cost, charge.adjacency, charge.version),
+        "printed": (printed.out, printed.err, caplog.text),
+        "repr": repr(m),
+    }
+
+
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+def test_public_metadata_is_the_same_on_neighbours(adjacency, tmp_path, capfd, caplog):
+    caplog.set_level(logging.DEBUG)
+    data = [row.tolist() for row in DATA]
+    ids = [f"p{number // 2}" for number in range(len(data))]
+    wild = [None, {"a": 1}, ["a"] * 10_000, [], [["b"], 5], [float("nan"), 2**100], ["c"]]
+    versions = [(data, ids)] + [([odd, *data[1:]], ids) for odd in wild]
+    if adjacency == "add-remove":
+        versions += [(data[2:], ids[2:]), ([], [])]
+    traces = []
+    for number, (entries, people) in enumerate(versions):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        traces.append(public_trace(entries, people, adjacency, folder, capfd, caplog))
+    assert all(trace == traces[0] for trace in traces)
+    assert traces[0]["printed"] == ("", "", "")
+    assert [(item.stage, item.done) for item in traces[0]["news"]] == [
+        *(("reading", None), ("counting", None), ("adding noise", None))
+    ]
+
+
+# -- ledger, seed, files ---------------------------------------------------------------------------
+
+
+def test_a_job_is_measured_once(tmp_path):
+    ledger = pf.Ledger(tmp_path / "l", total=pf.PureDP(1))
+    arguments = (DATA, ABC, pf.PureDP(0.6))
+    first = measure_chain(*arguments, ledger=ledger, job="a")
+    again = measure_chain(None, *arguments[1:], ledger=ledger, job="a")  # needs no data
+    assert first.to_bytes() == again.to_bytes() and ledger.spent.epsilon == 0.6
+    for change in ({"limit": 9}, {"noise": "laplace", "limit": 2}):
+        with pytest.raises(pf.InputError, match="another request"):
+            measure_chain(*arguments, ledger=ledger, job="a", **change)
+    with pytest.raises(pf.BudgetRefused):
+        measure_chain(*arguments, ledger=ledger)
+
+
+def test_days_and_persons_do_not_share_a_ledger(tmp_path):
+    ledger = pf.Ledger(tmp_path / "l", total=pf.PureDP(5))
+    measure_chain(DATA, ABC, pf.PureDP(1), ledger=ledger, unit="person-day")
+    with pytest.raises(pf.InputError, match=r"protects one person-day; .* one person"):
+        measure_chain(DATA, ABC, pf.PureDP(1), ledger=ledger)
+
+
+@pytest.mark.parametrize("stage", ["reading", "counting", "adding noise"])
+def test_an_interrupted_measurement_costs_nothing_more(tmp_path, stage):
+    ledger = pf.Ledger(tmp_path / "l", total=pf.PureDP(1))
+
+    def stop(news):
+        if news.stage == stage:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        measure_chain(DATA, ABC, pf.PureDP(1), ledger=ledger, job="a", progress=stop)
+    assert "job='a'" in caught.value.__notes__[0]
+    assert ledger.spent.epsilon == 1
+    m = measure_chain(DATA, ABC, pf.PureDP(1), ledger=ledger, job="a")
+    assert m.transitions.shape == (3, 3) and ledger.spent.epsilon == 1
+
+
+def test_a_seed_repeats_the_noise_and_stamps_the_result(tmp_path):
+    runs = [measure_chain(DATA, ABC, pf.PureDP(1), insecure_seed=5) for _ in range(2)]
+    assert runs[0].to_bytes() == runs[1].to_bytes()
+    runs[0].save(tmp_path / "m")
+    back = ChainMeasurements.load(tmp_path / "m")
+    assert back.to_bytes() == runs[0].to_bytes()
+    assert back.stamp == "NOT PRIVATE: the noise is repeatable (insecure_seed)"
+    assert "NOT PRIVATE" in repr(back)
+
+
+def test_released_numbers_lie_on_the_public_grid():
+    m = measure_chain(DATA, ABC, pf.PureDP(1))
+    for table, grid in ((m.initial, m.initial_grid), (m.transitions, m.transition_grid)):
+        assert table / grid == pytest.approx(np.round(table / grid), abs=1e-3)
+    assert m.transition_law.deviation == pytest.approx(np.sqrt(2) * m.transition_scale, rel=1e-3)
+
+
+def test_a_damaged_file_is_refused(tmp_path):
+    data = measure_chain(DATA, ABC, pf.PureDP(1)).to_bytes()
+    for bad in (data[:-30], b"", b"x" * 100):
+        (tmp_path / "m").write_bytes(bad)
+        with pytest.raises(pf.InputError, match="damaged"):
+            ChainMeasurements.load(tmp_path / "m")
+    good = measure_chain(DATA, ABC, pf.PureDP(1))
+    fields = {name: getattr(good, name) for name in ChainMeasurements.__dataclass_fields__}
+    bad_fields = [
+        ({"states": ("a", "b")}, "shape"),
+        ({"states": ("a", "b", "b")}, "different states"),
+        ({"initial": np.full(3, np.nan)}, "finite"),
+        ({"transitions": np.zeros((3, 2))}, "shape"),
+        ({"noise": "loud"}, "noise must be"),
+        ({"initial_scale": -1.0}, "initial_scale must be above 0"),
+        ({"transition_scale": float("nan")}, "transition_scale must be above 0"),
+        ({"transition_grid": 0.0}, "transition_grid must be above 0"),
+        ({"unit": 3}, "unit"),
+    ]
+    for change, text in bad_fields:
+        with pytest.raises(pf.InputError, match=text):
+            ChainMeasurements(**{**fields, **change})
+
+
+def test_bad_input_is_found_before_anything_is_charged(tmp_path):
+    ledger = pf.Ledger(tmp_path / "l", total=pf.PureDP(1))
+    bad = [
+        ({"sequences": 3}, "got int"),
+        ({"sequences": "none.csv"}, "none.csv"),
+        ({"sequences": pd.DataFrame({"state": ["a"]})}, "lacks"),
+        ({"people": [1]}, "one id for each entry"),
+        ({"budget": None}, "budget must be .*got NoneType"),
+        ({"budget": pf.NON_PRIVATE}, "NON_PRIVATE cannot be charged"),
+        ({"limit": 0.5}, "limit must lie between 1 and 65,536; got 0.5"),
+        ({"limit": float("nan")}, "limit must be finite"),
+        ({"limit": "x"}, "limit must be a number"),
+        ({"limit": 1e9}, "limit must lie"),
+        ({"adjacency": "flip-outcome"}, "for chains"),
+        ({"adjacency": "replace"}, "adjacency must be one of"),
+        ({"adjacency": "add-remove"}, "replace-one releases"),
+        ({"noise": "loud"}, "noise must be"),
+        ({"noise": "gaussian"}, "no pure ε"),
+        ({"insecure_seed": -1}, "insecure_seed must be"),
+        ({"progress": 5}, "progress must be a function"),
+        ({"unit": " "}, "unit must be non-empty text"),
+        ({"columns": ("a", "b")}, "columns must name"),
+        ({"columns": (None, "b", "c")}, "columns must name"),
+        ({"job": 5}, "job must be non-empty text"),
+    ]
+    for changes, text in bad:
+        arguments = {"sequences": DATA, "states": ABC, "budget": pf.PureDP(0.1)} | changes
+        with pytest.raises(pf.InputError, match=text):
+            measure_chain(ledger=ledger, **arguments)
+    assert ledger.charges() == []

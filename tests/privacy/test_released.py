@@ -1,0 +1,121 @@
+"""Saved releases: one base, the same files as ever, and damaged ones refused."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import privfield as pf
+from privfield.files import pack, unpack
+from privfield.mechanisms.chains.measurements import ChainMeasurements
+from privfield.mechanisms.frank_wolfe.trajectory import Trajectory
+from privfield.mechanisms.gradients.pseudolikelihood import PseudolikelihoodTrajectory
+from privfield.mechanisms.gradients.sgd import SGDTrajectory
+from privfield.mechanisms.moments.mechanism import Moments
+from privfield.mechanisms.peers.release import LocalRelease, ObjectiveRelease, StatisticRelease
+from privfield.privacy.adjacency import Adjacency
+from privfield.privacy.noise import NoiseLaw
+from privfield.privacy.released import Released, cost_from_json, cost_to_json, stamp_of
+
+SCHEMA = pf.Schema({"a": ["x", 'y"\n'], "b": ["☃", "v"]})
+BOTH = Adjacency.ADD_REMOVE
+STAMP = "NOT PRIVATE: the noise is repeatable (insecure_seed)"
+
+
+def examples(cost):
+    whole = np.arange(6).reshape(2, 3)
+    paths = (np.zeros((2, 1), np.int32), np.ones((2, 1, 1), np.int8), np.arange(2))
+    return [
+        Moments(("a", "☃"), np.zeros((2, 2), np.int64), np.arange(2), "none", 0.0, 5, None, cost,
+                BOTH, STAMP),
+        PseudolikelihoodTrajectory(("a", "b"), whole, 0.5, 2.0, 1.0, 9.0, cost, BOTH, STAMP),
+        Trajectory("logistic", *paths, 2, 1.5, cost, BOTH, {"features": 2}, STAMP),
+        ChainMeasurements(("a", "b"), np.zeros(2), np.zeros((2, 2)), "none", 0.0, 0.0, 1.0, 1.0,
+                          3.0, cost, BOTH, "person", STAMP),
+        pf.Measurements(SCHEMA, (("a", "b"),), (np.eye(2),), "laplace", (2.0,), None, cost, BOTH,
+                        stamp=STAMP),
+        StatisticRelease("d", cost, STAMP, ("H",), (3,), (0.0,), (0.5,), (NoiseLaw("none", 0.0),)),
+        LocalRelease("d", cost, STAMP, 3, 0.0, 0.5, Fraction(1, 3), 4, 1),
+        ObjectiveRelease("d", cost, STAMP, 3, Fraction(1, 4), Fraction(5), Fraction(1, 2),
+                         Fraction(1, 2), 0.1, 2.0),
+    ]  # fmt: skip
+
+
+def sgd(cost):
+    gradients = np.arange(8).reshape(2, 4)
+    return SGDTrajectory(SCHEMA, (("a", "b"),), gradients, 0.5, 2.0, 0.1, 1.0, 0.1, cost, BOTH)
+
+
+ALL = [*examples(pf.ZCDP(0.3)), *examples(pf.NON_PRIVATE), sgd(pf.ApproxDP(1, 1e-6))]
+
+COMMON = {"kind", "format", "cost", "stamp"}
+KEYS = {  # of files that exist: they must stay readable
+    "moments": {"names", "noise", "scale", "total", "count", "adjacency"},
+    "pseudolikelihood-trajectory": {"names", "numbers", "adjacency"},
+    "frank-wolfe-trajectory": {"regressions", "columns", "radius", "adjacency", "about"},
+    "sgd-trajectory": {"schema", "cliques", "numbers", "adjacency"},
+    "chain measurements": {
+        *("version", "states", "noise", "scales", "grids", "limit", "adjacency", "unit"),
+    },
+    "measurements": {
+        *("version", "schema", "cliques", "noise", "scales", "grid", "total", "adjacency"),
+        "centred",
+    },
+    "network-statistics": {"version", "digest", "names", "counts", "origins", "steps", "laws"},
+    "network-local": {
+        *("version", "digest", "count", "origin", "step", "epsilon", "ceiling", "slope"),
+    },
+    "network-objective": {
+        *("version", "digest", "cell", "step", "bound", "epsilon_noise", "epsilon_slope"),
+        *("ridge", "scale"),
+    },
+}
+
+
+@pytest.mark.parametrize("value", ALL, ids=lambda value: type(value).__name__)
+def test_files_keep_their_kind_format_and_keys(value, tmp_path):
+    assert isinstance(value, Released)
+    header, _ = unpack(value.KIND, value.to_bytes(), "x")
+    assert header["format"] == 1 and set(header) == COMMON | KEYS[value.KIND]
+    value.save(tmp_path / "v.pf")
+    again = type(value).load(tmp_path / "v.pf")
+    assert again.to_bytes() == value.to_bytes()
+    assert again.cost == value.cost and again.stamp == value.stamp
+    assert repr(again) == repr(value)
+
+
+@pytest.mark.parametrize("value", ALL, ids=lambda value: type(value).__name__)
+def test_damaged_files_are_refused(value):
+    header, arrays = unpack(value.KIND, value.to_bytes(), "x")
+    del header["kind"]
+    for key in header:
+        if key in ("version", "centred"):  # not needed to read
+            continue
+        rest = {name: part for name, part in header.items() if name != key}
+        with pytest.raises(pf.InputError, match=r"damaged|has format"):
+            type(value).from_bytes(pack(value.KIND, rest, arrays))
+    with pytest.raises(pf.InputError, match="has format 2; this is 1"):
+        type(value).from_bytes(pack(value.KIND, {**header, "format": 2}, arrays))
+    with pytest.raises(pf.InputError, match="'other'"):
+        type(value).from_bytes(pack("other", header, arrays))
+    if arrays:
+        with pytest.raises(pf.InputError, match="damaged"):
+            type(value).from_bytes(pack(value.KIND, header, {}))
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"total": "5"}, {"total": None}, {"count": 3}, {"scale": 2.0}, {"noise": "loud"}]
+)
+def test_moments_whose_numbers_do_not_fit_are_refused(wrong):
+    header, arrays = unpack("moments", ALL[0].to_bytes(), "x")
+    del header["kind"]
+    with pytest.raises(pf.InputError, match="damaged"):
+        Moments.from_bytes(pack("moments", {**header, **wrong}, arrays))
+
+
+def test_costs_and_stamps():
+    for cost in (pf.PureDP(0.1), pf.ZCDP(0.1), pf.ApproxDP(1, 1e-6), pf.NON_PRIVATE, None):
+        assert cost_from_json(cost_to_json(cost)) == cost
+    assert stamp_of(pf.ZCDP(1), None) is None
+    assert stamp_of(pf.ZCDP(1), 0) == STAMP
+    assert stamp_of(pf.NON_PRIVATE, 0).startswith("NOT PRIVATE: no noise")

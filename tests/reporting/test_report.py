@@ -1,0 +1,412 @@
+"""The HTML report: complete, honest, harmless."""
+
+import dataclasses
+import json
+import re
+from html.parser import HTMLParser
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import privfield as pf
+from privfield.models.card import Card, attach_card
+from privfield.reporting import write_report
+from privfield.reporting.report import build_page
+from privfield.reporting.sentences import Promise, promise_of, success
+
+
+class Page(HTMLParser):
+    """Tags with their attributes, the text outside scripts and styles, and what scripts hold."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.source = text
+        self.tags, self.words, self.scripts, self.open = [], [], [], []
+        self.feed(text)
+        self.text = " ".join(" ".join(self.words).split())
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append((tag, dict(attributes)))
+        if tag not in ("meta", "input", "line", "circle", "br"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        while self.open and self.open.pop() != tag:
+            pass
+
+    def handle_data(self, data):
+        inside = self.open[-1] if self.open else ""
+        if inside == "script":
+            self.scripts.append(data)
+        elif inside != "style":
+            self.words.append(data)
+
+    def attribute(self, name):
+        return [found[name] for _, found in self.tags if name in found]
+
+    @property
+    def data(self):
+        return json.loads(self.scripts[0])
+
+
+@pytest.fixture(scope="module")
+def page(learner):
+    return Page(build_page(learner.model_))
+
+
+def test_it_is_one_complete_file(learner, tmp_path):
+    path = write_report(learner.model_, tmp_path / "r.html")
+    text = path.read_text(encoding="utf-8")
+    page = Page(text)
+    for name in ("src", "srcset", "action", "data", "poster"):
+        assert page.attribute(name) == []
+    assert all(target.startswith("#") for target in page.attribute("href"))
+    assert "@import" not in text and "url(" not in re.search("<style>(.*?)</style>", text, re.S)[1]
+    assert any("default-src 'none'" in content for content in page.attribute("content"))
+    assert len(text.encode()) < 3e6
+    assert [p.name for p in tmp_path.iterdir()] == ["r.html"]
+
+
+def test_the_same_model_gives_the_same_page(learner):
+    assert build_page(learner.model_) == build_page(learner.model_)
+
+
+def test_a_loaded_model_gives_the_same_page(learner, tmp_path):
+    learner.model_.save(tmp_path / "m.pf")
+    assert build_page(pf.load(tmp_path / "m.pf")) == build_page(learner.model_)
+
+
+def test_the_methods_paragraph_has_the_numbers_of_the_card(learner, page):
+    card = learner.model_.card
+    text = page.text
+    assert f"from {card.rows:,} records" in text
+    assert "(ε = 1, δ = 1e-06)-differential privacy" in text
+    assert f"ρ = {card.cost.rho:.4g}" in text
+    assert "unit of privacy: one row, “replace-one” neighbours" in text
+    assert "Discrete Gaussian noise" in text and card.noise == "discrete-gaussian"
+    assert f"privfield {card.version} ({card.method})" in text
+    rows = page.data["edges"]["rows"]
+    clear = sum(row[6] in ("clear", "may be chance") for row in rows)
+    assert f"Of 15 pairs of variables, {clear} had an interval" in text
+
+
+def test_the_numbers_of_the_table_are_those_of_the_estimate(learner, page):
+    from privfield.estimation.uncertainty.delta_method import uncertainty
+
+    edges = uncertainty(learner.model_, learner.measurements_).edges()
+    rows = {(row[0], row[1]): row for row in page.data["edges"]["rows"]}
+    assert len(rows) == len(edges) == 15
+    for edge in edges:
+        row = rows[edge.first, edge.second]
+        np.testing.assert_allclose(row[2:5], [edge.estimate, edge.low, edge.high], rtol=1e-5)
+        np.testing.assert_allclose(row[5], np.exp(4 * edge.estimate), rtol=5e-3)
+
+
+def test_the_page_can_be_read_without_eyes(page):
+    """Headings, table semantics, labels; every figure has words; no colour alone says a thing."""
+    kinds = [tag for tag, _ in page.tags]
+    assert kinds.count("h1") == 1 and kinds.count("main") == 1
+    assert kinds.count("table") == kinds.count("caption")
+    for tag, attributes in page.tags:
+        if tag == "th":
+            assert attributes.get("scope") in ("col", "row", "rowgroup")
+        if tag == "svg" and attributes.get("class") == "static":
+            assert "Network of 6 variables" in attributes["aria-label"]
+    network = next(found for _, found in page.tags if found.get("id") == "network")
+    assert network["tabindex"] == "0" and "Network of 6 variables" in network["aria-label"]
+    assert dict(page.tags)["html"]["lang"] == "en"
+    dashed = [edge for edge in page.data["network"]["edges"] if edge["dashed"]]
+    assert dashed and all(re.search("strength (−|0.00)", edge["text"]) for edge in dashed)
+
+
+def test_no_banner_for_a_private_model(page):
+    assert "NOT PRIVATE" not in page.text
+
+
+@pytest.mark.parametrize(
+    ("budget", "seed", "why"),
+    [(pf.NON_PRIVATE, None, "no noise was added"), (pf.PureDP(1), 3, "the noise is repeatable")],
+)
+def test_a_red_banner_for_what_protects_nobody(symptoms, budget, seed, why):
+    model = symptoms(budget, seed).model_
+    found = Page(build_page(model))
+    banner = next(attributes for _, attributes in found.tags if attributes.get("class") == "banner")
+    assert banner["role"] == "alert"
+    assert f"NOT PRIVATE {why}" in found.text
+    assert "no privacy guarantee is claimed" in found.text
+    assert "Nothing. NOT PRIVATE" in found.text
+
+
+def test_other_stamps_keep_their_words():
+    model = pf.IsingModel([[0, 0.5], [0.5, 0]], stamp="NOT PROVED: for study")
+    assert "NOT PROVED for study. This page protects nobody." in Page(build_page(model)).text
+
+
+def test_selected_edges_have_the_intervals_of_their_tables(learner):
+    """What selecting edges releases holds tables: they are found inside."""
+    inside = type("Released", (), {"measurements": learner.measurements_})()
+    assert build_page(learner.model_, measurements=inside) == build_page(learner.model_)
+
+
+HOSTILE = ["</script><img src=x onerror=alert(1)>", "{{ 7*7 }}", "a\u2028b", '"><b>&amp;', "'; --"]
+
+
+def test_hostile_names_stay_text(symptoms):
+    model = symptoms(names=HOSTILE).model_
+    text = build_page(model, title="</title><script>alert(2)</script>")
+    found = Page(text)
+    assert not any(tag in ("img", "b") and "onerror" in seen for tag, seen in found.tags)
+    assert [tag for tag, _ in found.tags].count("script") == 3
+    assert [node["name"] for node in found.data["network"]["nodes"]] == HOSTILE
+    assert "{{ 7*7 }}" in found.text and " 49 " not in found.text
+    assert found.text.count(HOSTILE[0]) > 1
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    name=st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), min_size=1, max_size=30)
+)
+def test_any_name_can_be_shown(name):
+    if not name.strip():
+        name += "x"
+    model = pf.IsingModel([[0, 0.5], [0.5, 0]], names=[name, name + "y"])
+    found = Page(build_page(model))
+    assert found.data["network"]["nodes"][0]["name"] == name
+
+
+# -- every kind of model ---------------------------------------------------------------------------
+
+
+def test_a_model_without_a_card(tmp_path):
+    found = Page(build_page(pf.IsingModel([[0, 0.5], [0.5, 0]])))
+    assert "This model carries no card" in found.text
+    assert "No intervals" in found.text and found.data["edges"]["rows"][0][3:5] == [None, None]
+
+
+def test_mixed_levels_forbidden_combinations_and_no_edges():
+    schema = pf.Schema(
+        {"a": 2, "b": pf.Bins([0, 1, 2, 3]), "c": ["x", "y", "z"], "one": 1},
+        forbidden=[{"a": "0", "c": "z"}],
+    )
+    truth = pf.MarkovRandomField(schema, [("a", "b"), ("b", "c")], [np.eye(2, 3), np.eye(3)])
+    data = truth.sample(2000, np.random.default_rng(0))
+    learner = pf.MarginalLearner(pf.PureDP(1), schema=schema).fit(data)
+    attach_card(learner)
+    found = Page(build_page(learner.model_))
+    assert "related (no sign)" in found.text and "z" in found.text
+    lonely = pf.MarkovRandomField(pf.Schema({"a": 2, "b": 3}), [("a",)], [[0, 1]])
+    assert Page(build_page(lonely)).data["network"] is None
+    assert build_page(pf.MarkovRandomField(pf.Schema({"a": 2}), [], []))
+
+
+def test_three_way_tables():
+    schema = pf.Schema({"a": 2, "b": 2, "c": 2})
+    rows = pf.PolynomialMRF({(0, 1, 2): 0.5}, size=3).sample(3000, np.random.default_rng(0))
+    learner = pf.MarginalLearner(pf.PureDP(2), [("a", "b", "c")], schema)
+    model = learner.fit((rows > 0).astype(np.uint8)).model_
+    found = Page(build_page(model, measurements=learner.measurements_))
+    assert "three variables together" in found.text
+
+
+def test_frank_wolfe_and_polynomials_have_no_intervals():
+    truth = pf.PolynomialMRF({(0, 1): 0.5, (0, 1, 2): 0.7, (1,): 0.1}, size=4)
+    found = Page(build_page(truth))
+    assert "Interactions of three and more variables" in found.text
+    assert "x0 × x1 × x2" in found.text and "+0.700" in found.text
+    learner = pf.IsingLearner(pf.ZCDP(1), method="frank-wolfe", steps=5).fit(truth.sample(500))
+    attach_card(learner)
+    found = Page(build_page(learner.model_))
+    assert "No intervals" in found.text and "frank-wolfe" in found.text
+
+
+def test_chains():
+    people = [["home", "work", "home"], ["work", "work"], ["home", "gym", "home", "gym"]] * 30
+    learner = pf.ChainLearner(pf.PureDP(2), states=["home", "work", "gym"]).fit(people)
+    attach_card(learner)
+    found = Page(build_page(learner.model_))
+    assert "Where people go next" in found.text and "percentage points" in found.text
+    cells = [seen for tag, seen in found.tags if tag == "td" and "title" in seen]
+    assert len(cells) == 9 and "home → work" in cells[1]["title"]
+    bare = pf.ChainModel(["a", "b"], [1, 0], [[0.5, 0.5], [0.25, 0.75]])
+    assert "carries no card" in Page(build_page(bare)).text
+
+
+def test_peer_effects():
+    ring = nx.cycle_graph(20)
+    peer = pf.PeerEffect(pf.PureDP(1)).fit(ring, {node: node < 10 for node in ring})
+    attach_card(peer)
+    found = Page(build_page(peer.model_))
+    low, high = peer.interval_
+    assert f"β = {peer.beta_:.3g} (95% interval {low:.3g} to {high:.3g}" in found.text
+    assert "the odds of a positive outcome are multiplied by" in found.text
+    assert "Not protected are the network" in found.text
+    bare = pf.NetworkIsing(peer.model_.couplings, 0.3)
+    assert "carries no card" in Page(build_page(bare)).text
+
+
+def test_a_large_model_is_cut_to_size():
+    """300 variables: no picture, the strongest edges only, and still quick and small."""
+    rng = np.random.default_rng(0)
+    weights = np.triu(rng.normal(0, 0.02, (300, 300)), 1)
+    text = build_page(pf.IsingModel(weights + weights.T))
+    found = Page(text)
+    assert len(text.encode()) < 3e6 and found.data["network"] is None
+    assert len(found.data["edges"]["rows"]) == 2000 and "weaker edges are not listed" in found.text
+
+
+def measured(schema, cliques, tables, **options):
+    m = pf.Measurements.from_tables(
+        schema, cliques, tables, noise="laplace", scale=2.0, total=100, **options
+    )
+    return Page(build_page(pf.estimate(m), measurements=m))
+
+
+def test_one_variable_is_no_relation():
+    found = measured(pf.Schema({"mood": 2}), [("mood",)], [[60, 40]])
+    assert "How mood is distributed" in found.text and "1 variables" not in found.text
+    assert "For each variable on its own, privacy noise" in found.text
+    assert "pairs of variables" not in found.text and "0 pairs" in found.text
+
+
+def test_no_edges_are_no_finding():
+    found = measured(pf.Schema({"a": 2, "b": 2}), [("a",), ("b",)], [[60, 40], [50, 50]])
+    assert "no evidence that they are unrelated" in found.text
+
+
+def test_axes_hold_intervals_of_edges_that_were_shrunk_to_nothing():
+    found = measured(pf.Schema({"a": 2, "b": 2}), [("a", "b")], [[[25, 25], [25, 25]]])
+    assert found.data["edges"]["rows"][0][2] == 0  # the estimate
+    low, high = found.data["edges"]["rows"][0][3:5]
+    axis = re.search(r"<span>−([0-9.]+)</span><span>0</span><span>\1</span>", found.source)
+    assert 0.5 * max(-low, high) < float(axis[1]) < 3 * max(-low, high)
+    assert "would still exclude zero" not in found.text  # of one
+
+
+def test_a_picture_without_shares():
+    """101 to 200 variables that are all related: too many tables for their distributions."""
+    rng = np.random.default_rng(0)
+    weights = np.triu(rng.normal(0, 0.02, (120, 120)), 1)
+    found = Page(build_page(pf.IsingModel(weights + weights.T)))
+    assert [node["info"] for node in found.data["network"]["nodes"]] == [""] * 120
+
+
+def test_fifty_variables_fit_in_three_megabytes():
+    """From moments, by simulation; the picture hides what is uncertain at first."""
+    p = 50
+    weights = np.zeros((p, p))
+    for i in range(p):
+        weights[i, (i + 1) % p] = weights[(i + 1) % p, i] = 0.5 if i % 2 else -0.4
+    rows = np.sign(np.random.default_rng(0).normal(size=(4000, p)))
+    learner = pf.IsingLearner(pf.ApproxDP(1, 1e-6), method="moments").fit(rows)
+    attach_card(learner)
+    text = build_page(learner.model_)
+    found = Page(text)
+    assert len(text.encode()) < 3e6
+    assert len(found.data["edges"]["rows"]) == 1225 and "simulated people" in found.text
+    ticks = {s["data-status"]: "checked" in s for _, s in found.tags if "data-status" in s}
+    assert ticks["uncertain"] is False
+
+
+def test_refits_instead_of_the_delta_method(learner):
+    seen = []
+    text = build_page(
+        learner.model_, replicates=20, rng=np.random.default_rng(0), progress=seen.append
+    )
+    assert "20 simulated and refitted studies" in text
+    assert {news.stage for news in seen} == {"uncertainty", "simulated studies", "drawing"}
+
+
+def test_levels_that_were_declared_public(learner):
+    card = dataclasses.replace(learner.model_.card, levels_are_public=True, notes=("pilot study",))
+    found = Page(build_page(learner.model_, card=card))
+    assert "declared them public" in found.text and "pilot study" in found.text
+
+
+def test_ledger_and_job(learner):
+    card = dataclasses.replace(
+        learner.model_.card, ledger="s.ledger", job="wave 1", charged="2026-01-31T09:00:00+00:00"
+    )
+    text = Page(build_page(learner.model_, card=card)).text
+    assert "in the ledger “s.ledger” as job “wave 1” on 2026-01-31 09:00:00 UTC" in text
+
+
+# -- words that must be true -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
+@pytest.mark.parametrize("delta", [0.0, 1e-3])
+def test_nobody_guesses_better_than_stated(epsilon, delta):
+    """The worst (ε, δ) mechanism, randomised response that sometimes tells all, is guessed so."""
+    odds = np.exp(epsilon)
+    zero = np.array([delta, (1 - delta) * odds / (1 + odds), (1 - delta) / (1 + odds), 0.0])
+    best = np.maximum(zero, zero[::-1]).sum() / 2
+    assert best == pytest.approx(success(Promise(epsilon, delta)))
+
+
+def test_the_promise_is_what_holds():
+    assert promise_of(Card(cost=pf.PureDP(1))) == Promise(1.0, 0.0)
+    asked = pf.ApproxDP(1, 1e-6)
+    assert promise_of(Card(cost=pf.ZCDP(asked.rho), budget=asked)) == Promise(1.0, 1e-6)
+    more = promise_of(Card(cost=pf.ZCDP(0.5), budget=asked))
+    assert more.epsilon == pf.ZCDP(0.5).epsilon_at(1e-6) > 1
+    assert promise_of(Card(cost=pf.NON_PRIVATE)).epsilon is None
+    assert success(Promise(1000.0, 0.0)) == 1.0
+
+
+def test_add_remove_speaks_of_taking_part(learner):
+    card = dataclasses.replace(learner.model_.card, adjacency=pf.Adjacency.ADD_REMOVE, rows=None)
+    text = Page(build_page(learner.model_, card=card)).text
+    assert "whether one particular row is in the data" in text
+    assert "how many rows" not in text
+
+
+# -- bad input -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"level": 1.0}, "level"),
+        ({"level": "x"}, "level"),
+        ({"negligible": -1}, "negligible"),
+        ({"replicates": 3}, "replicates"),
+        ({"progress": 3}, "progress"),
+        ({"title": 3}, "title"),
+        ({"rng": 3}, "rng"),
+    ],
+)
+def test_bad_input(learner, tmp_path, options, message):
+    with pytest.raises(pf.InputError, match=message):
+        write_report(learner.model_, tmp_path / "r.html", **options)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_bad_paths_and_models(learner, tmp_path):
+    for path, message in ((tmp_path / "no" / "r.html", "does not exist"), (tmp_path, "a folder")):
+        with pytest.raises(pf.InputError, match=message):
+            write_report(learner.model_, path)
+    with pytest.raises(pf.InputError, match="file name"):
+        write_report(learner.model_, 3)
+    with pytest.raises(pf.InputError, match="model must be"):
+        write_report("m.pf", tmp_path / "r.html")
+    truth = pf.IsingModel([[0, 0.5], [0.5, 0]])
+    with pytest.raises(pf.InputError, match="noisy tables"):
+        write_report(truth, tmp_path / "r.html", replicates=30)
+    with pytest.raises(pf.InputError, match="other variables"):
+        write_report(truth, tmp_path / "r.html", measurements=learner.measurements_)
+
+
+def test_an_interrupted_report_leaves_the_old_one(learner, tmp_path):
+    path = tmp_path / "r.html"
+    path.write_text("old")
+
+    def stop(news):
+        if news.stage == "drawing":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_report(learner.model_, path, progress=stop)
+    assert path.read_text() == "old" and len(list(tmp_path.iterdir())) == 1

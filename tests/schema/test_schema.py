@@ -1,0 +1,251 @@
+"""Schemas: what they accept, what they refuse, and TOML that gives the same schema back."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import privfield as pf
+from privfield.models.card import attach_card
+
+EXAMPLE = pf.Schema(
+    {"smoker": ["no", "yes"], "age": pf.Bins([0, 18, 40, 65, 120]), "low mood": 12},
+    missing={"smoker": "yes"},
+    unknown={"low mood": 3},
+    forbidden=[{"age": ["0-18", "18-40"], "smoker": "yes"}],
+    unit=pf.Person("patient id", rows=5),
+)
+
+
+def test_names_shape_levels_and_rules():
+    assert EXAMPLE.names == ("smoker", "age", "low mood")
+    assert EXAMPLE.shape == (2, 4, 12)
+    assert EXAMPLE["age"].levels == ("0-18", "18-40", "40-65", "65-120")
+    assert (EXAMPLE["smoker"].missing, EXAMPLE["smoker"].unknown) == ("yes", "no")
+    assert (EXAMPLE["age"].missing, EXAMPLE["age"].unknown) == ("0-18", None)
+    assert EXAMPLE["low mood"].unknown == "3"
+    assert EXAMPLE.cells(["age", "low mood"]) == 48
+    assert EXAMPLE.forbidden == ((("age", ("0-18", "18-40")), ("smoker", ("yes",))),)
+
+
+def test_levels_may_be_numbers_and_truth_values():
+    assert pf.Schema({"a": np.int64(3)}).shape == (3,)
+    schema = pf.Schema({"a": [1, 2.5, True, np.int64(4)], "b": range(3), "c": np.array(["x", "y"])})
+    assert schema["a"].levels == ("1", "2.5", "true", "4")
+    assert schema["b"].levels == ("0", "1", "2")
+    assert schema["c"].levels == ("x", "y")
+    assert schema["a"].code(2.5) == 1 and schema["a"].code("4") == 3
+
+
+@pytest.mark.parametrize(
+    ("edges", "labels"),
+    [
+        ([0, 0.5, 1], ("0-0.5", "0.5-1")),
+        ([-5, 0, 5], ("-5 to 0", "0-5")),
+        ([-math.inf, 0, 10, math.inf], ("<0", "0-10", ">=10")),
+        ([1e20, 2e20], ("1e+20 to 2e+20",)),
+        ([-math.inf, math.inf], ("any",)),
+    ],
+)
+def test_bin_labels(edges, labels):
+    assert pf.Bins(edges).labels == labels
+
+
+def test_written_toml_explains_every_key_and_reads_back(tmp_path):
+    path = tmp_path / "schema.toml"
+    EXAMPLE.write(path)
+    assert pf.Schema.read(path) == EXAMPLE
+    text = path.read_text()
+    comments = "\n".join(line for line in text.splitlines() if line.startswith("#"))
+    for key in (
+        "protects",
+        "rows",
+        "levels",
+        "number",
+        "bins",
+        "missing",
+        "unknown",
+        "Combinations",
+    ):
+        assert key in comments
+    assert 'missing = "0-18"' in text and 'unknown = "nearest"' in text  # spelled out
+
+
+names = st.text(min_size=1, max_size=12).filter(lambda s: s.strip() and _writable(s))
+levels = st.lists(
+    st.text(max_size=8).filter(lambda s: _writable(s)), min_size=1, max_size=5, unique=True
+)
+edges = st.lists(
+    st.floats(allow_nan=False), min_size=2, max_size=5, unique_by=lambda x: x + 0.0
+).map(sorted)
+
+
+def _writable(text):
+    return not any(0xD800 <= ord(c) <= 0xDFFF for c in text)
+
+
+@st.composite
+def schemas(draw):
+    variables = draw(
+        st.dictionaries(
+            names,
+            st.one_of(levels, st.integers(1, 300), edges.map(pf.Bins)),
+            min_size=1,
+            max_size=4,
+        )
+    )
+    plain = pf.Schema(variables)
+    rules = [
+        {v.name: draw(st.sampled_from(v.levels)) for v in plain.variables if draw(st.booleans())}
+        for _ in range(2)
+    ]
+    rule = {v.name: draw(st.sampled_from(v.levels)) for v in plain.variables}
+    possible = any(len(v.levels) > 1 for v in plain.variables)
+    person = draw(st.one_of(st.none(), st.integers(1, 10**6), st.just("share")))
+    unit = None if person is None else pf.Person("\tid", None if person == "share" else person)
+    return pf.Schema(
+        variables,
+        missing=rules[0],
+        unknown=rules[1],
+        forbidden=[rule] if possible and draw(st.booleans()) else [],
+        unit=unit if "\tid" not in variables else None,
+    )
+
+
+@given(schemas())
+def test_toml_round_trip(schema):
+    assert pf.Schema.from_toml(schema.to_toml()) == schema
+
+
+BAD = [
+    (lambda: pf.Schema({}), "at least one name"),
+    (lambda: pf.Schema(["a"]), "must be a mapping"),
+    (lambda: pf.Schema({"": 2}), "variable name must be non-empty"),
+    (lambda: pf.Schema({3: 2}), "variable name must be non-empty text; got 3"),
+    (lambda: pf.Schema({"a": []}), "'a' must have between 1 and 65,535 levels; got 0"),
+    (lambda: pf.Schema({"a": 65_536}), "between 1 and 65,535 levels; got 65,536"),
+    (lambda: pf.Schema({"a": range(70_000)}), "got 70,000"),
+    (lambda: pf.Schema({"a": -1}), "got -1"),
+    (lambda: pf.Schema({"a": "yes"}), "must be a list of levels, pf.Bins or a number.*got str"),
+    (lambda: pf.Schema({"a": True}), "got bool"),
+    (lambda: pf.Schema({"a": 2.0}), "got float"),
+    (lambda: pf.Schema({"a": ["x", "x"]}), "'a' lists a level twice"),
+    (lambda: pf.Schema({"a": [1, "1"]}), "'a' lists a level twice"),
+    (lambda: pf.Schema({"a": [None]}), "a level must be text.*got NoneType"),
+    (lambda: pf.Schema({"a": [math.nan]}), "a level must be text"),
+    (lambda: pf.Schema({"a": 2}, missing={"b": "0"}), "missing names 'b', which is not a variable"),
+    (
+        lambda: pf.Schema({"a": 2}, unknown={"a": "7"}),
+        "'a' has no level '7'; its levels are '0', '1'",
+    ),
+    (lambda: pf.Schema({"a": 2}, missing="0"), "missing must map"),
+    (lambda: pf.Schema({"a": {"x", "y"}}), "must be a list of levels.*got set"),
+    (lambda: pf.Schema({"a": ["\ud800"]}), "cannot be written as UTF-8"),
+    (lambda: pf.Schema({"\ud800": 2}), "cannot be written as UTF-8"),
+    (lambda: pf.Schema({"a": 2}, forbidden=[{"a": [0, 1]}]), "leaves nothing possible"),
+    (lambda: pf.Schema({"a": 2}, forbidden=None), "forbidden must be a list"),
+    (lambda: pf.Bins("12"), "edges must be numbers|at least two"),
+    (lambda: pf.Schema({"a": 2}, forbidden=[{}]), "each forbidden combination"),
+    (lambda: pf.Schema({"a": 2}, forbidden=[{"b": 0}]), "no variable 'b'"),
+    (lambda: pf.Schema({"a": 2}, forbidden=[{"a": []}]), "at least one level"),
+    (lambda: pf.Schema({"a": 2}, unit="person"), "unit must be None or a pf.Person; got str"),
+    (lambda: pf.Schema({"a": 2}, unit=pf.Person("a")), "person id 'a' cannot also be a variable"),
+    (lambda: pf.Person("id", rows=0), "rows must be None or an int from 1; got 0"),
+    (lambda: pf.Person("id", rows=True), "rows must be None or an int"),
+    (lambda: pf.Person(""), "column must be non-empty"),
+    (lambda: pf.Bins([1]), "at least two edges"),
+    (lambda: pf.Bins([1, 1]), "edges must rise strictly"),
+    (lambda: pf.Bins([0, math.nan]), "edges must rise strictly"),
+    (lambda: pf.Bins(["a", 1]), "edges must be numbers"),
+    (lambda: pf.Bins(3), "edges must be numbers"),
+    (lambda: EXAMPLE.clique(["age", "age"]), "names a variable twice"),
+    (lambda: EXAMPLE.clique(["agee"]), "no variable 'agee'; the schema has 'smoker', 'age'"),
+    (lambda: EXAMPLE.clique("age"), "a clique must be a tuple"),
+    (lambda: EXAMPLE["smoker"].code("maybe"), "no level 'maybe'; its levels are 'no', 'yes'"),
+]
+
+
+@pytest.mark.parametrize(("make", "text"), BAD, ids=[text for _, text in BAD])
+def test_bad_schemas_are_refused_in_words(make, text):
+    with pytest.raises(pf.InputError, match=text):
+        make()
+
+
+GOOD_TOML = 'format = 1\n[variables.a]\nlevels = ["x"]\n'
+BAD_TOML = [
+    ("format = ", "is not valid TOML"),
+    ("[variables.a]\nnumber = 2\n", "format must be 1; got None"),
+    ("format = 2\n", "format must be 1; got 2"),
+    ("format = 1\n", r"at least one \[variables.NAME\]"),
+    ("format = 1\nvariable = 3\n", "unknown key 'variable'; legal keys are format"),
+    ("format = 1\n[variables]\na = 3\n", "must be a section"),
+    ("format = 1\n[variables.a]\nnumber = 2\nbins = [1, 2]\n", "exactly one of"),
+    ("format = 1\n[variables.a]\nmissing = 'x'\n", "exactly one of"),
+    ("format = 1\n[variables.a]\nbins = [1]\n", r"\[variables.a\]: Bins: at least two edges"),
+    ("format = 1\n[variables.a]\nnumber = 2.5\n", "number must be a whole number"),
+    ("format = 1\n[variables.a]\nlevels = 'yes'\n", "levels must be a list"),
+    ("format = 1\n[variables.a]\nnumber = 2\nmising = '0'\n", "unknown key 'mising'"),
+    (GOOD_TOML + "unknown = 'nearest'\n", "no level 'nearest'"),
+    (GOOD_TOML + "[unit]\nprotects = 'day'\n", "'row' or 'person'|\"row\" or \"person\""),
+    (GOOD_TOML + "[unit]\nprotects = 'person'\n", "needs id and rows"),
+    (GOOD_TOML + "[unit]\nid = 'p'\n", "go with protects"),
+    (GOOD_TOML + "[unit]\nprotects = 'person'\nid = 'p'\nrows = 'all'\n", "rows must be None or"),
+    (GOOD_TOML + "[forbidden]\na = 'x'\n", r"\[\[forbidden\]\] sections"),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), BAD_TOML, ids=[m for _, m in BAD_TOML])
+def test_bad_schema_files_are_refused_with_their_name(tmp_path, text, message):
+    path = tmp_path / "schema.toml"
+    path.write_text(text)
+    with pytest.raises(pf.InputError, match=message) as caught:
+        pf.Schema.read(path)
+    assert "schema.toml" in str(caught.value)
+
+
+def test_files_that_are_not_there_or_not_text(tmp_path):
+    with pytest.raises(pf.InputError, match="there is no schema file"):
+        pf.Schema.read(tmp_path / "none.toml")
+    (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(pf.InputError, match="UTF-8"):
+        pf.Schema.read(tmp_path / "binary")
+    with pytest.raises(pf.InputError, match="UTF-8"):
+        pf.Schema.read(tmp_path)
+    with pytest.raises(pf.InputError, match=r"folder .* does not exist"):
+        EXAMPLE.write(tmp_path / "no" / "schema.toml")
+
+
+def test_a_byte_order_mark_is_fine(tmp_path):
+    (tmp_path / "s.toml").write_text("\ufeff" + GOOD_TOML, encoding="utf-8")
+    assert pf.Schema.read(tmp_path / "s.toml").names == ("a",)
+
+
+def test_where_the_levels_come_from_is_kept_but_changes_no_schema(tmp_path):
+    """It is said in the file, in what is derived, and on the card of whatever was learned."""
+    told = pf.Schema({"a": ["no", "yes"], "b": 2}, levels_are_public=True)
+    plain = pf.Schema({"a": ["no", "yes"], "b": 2})
+    assert told == plain and hash(told) == hash(plain)
+    told.write(tmp_path / "s.toml")
+    assert "levels_are_public = true" in (tmp_path / "s.toml").read_text()
+    again = pf.Schema.read(tmp_path / "s.toml")
+    assert again.levels_are_public and again.given({"a": "no"}).levels_are_public
+    assert "levels_are_public" not in plain.to_toml() and not plain.levels_are_public
+    learner = pf.MarginalLearner(pf.PureDP(1), [("a", "b")], again).fit(np.zeros((9, 2), int))
+    attach_card(learner)
+    learner.model_.save(tmp_path / "m.pf")
+    assert pf.load(tmp_path / "m.pf").card.levels_are_public
+    assert pf.load(tmp_path / "m.pf").schema.levels_are_public
+    with pytest.raises(pf.InputError, match="levels_are_public must be True or False; got 'yes'"):
+        pf.Schema.from_toml(told.to_toml().replace("= true", '= "yes"'))
+
+
+def test_schemas_are_values():
+    assert pf.Schema({"a": 2}) == pf.Schema({"a": 2}) != pf.Schema({"a": 3})
+    assert hash(pf.Schema({"a": 2})) == hash(pf.Schema({"a": 2}))
+    with pytest.raises(AttributeError):
+        pf.Schema({"a": 2}).unit = None
+    with pytest.raises(pf.InputError, match="got Fraction"):
+        pf.Schema({"a": [Fraction(1, 2)]})
