@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 import privfield as pf
-from privfield.mechanisms.tables import mechanism as marginals
+from privfield.privacy import laws
 from privfield.privacy.ledger import Ledger
 
 PHASES = ["idle", "charging", "noising", "saving"]
@@ -57,7 +57,7 @@ def main():
     pf.Ledger(folder / "study.ledger", total=pf.PureDP(1000))
     pf.measure(data, SCHEMA, [("a", "b")], pf.PureDP(1))  # compile and load everything once
     mark(Ledger, "charge", "charging", board)
-    mark(marginals, "add_noise", "noising", board)
+    mark(laws, "add_noise", "noising", board)
     mark(Ledger, "keep", "saving", board)
     warnings.simplefilter("ignore", DeprecationWarning)  # fork with idle native threads
     hits = dict.fromkeys(PHASES, 0)

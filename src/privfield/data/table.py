@@ -15,7 +15,15 @@ from privfield.data.coding.rules import reading_rule
 from privfield.data.people import WEIGHT_GRID, People
 from privfield.data.sources.find import RawBatch, Source, find_source
 from privfield.errors import InputError
+from privfield.privacy.adjacency import ROW, Unit
 from privfield.schema import Schema
+
+
+def unit_of(schema: Schema | None) -> Unit:
+    """Whose data a table with this schema is about."""
+    if not isinstance(schema, Schema) or schema.unit is None:
+        return ROW
+    return Unit("person", schema.unit.column)
 
 
 def weight_grid(schema: Schema) -> int:

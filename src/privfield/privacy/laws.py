@@ -7,15 +7,15 @@ value what telling two data sets apart costs. docs/privacy/mechanisms.md.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import ClassVar, Self, TypeAlias
+from typing import Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privfield.privacy.budgets import Cost
+from privfield.privacy.budgets import Budget, Cost
 from privfield.privacy.noise import NoiseLaw, add_noise
 from privfield.privacy.randomness import Entropy
 from privfield.privacy.selection import exponential_mechanism_rows, permute_and_flip
@@ -41,6 +41,14 @@ class Law(ABC):
     def loss(self, values: Whole, others: Whole) -> Cost:
         """What it costs that the outcome may tell these values from the others."""
 
+    @classmethod
+    def compose(cls, steps: Sequence[tuple[Law, Whole, Whole]], cost: Budget) -> Cost:
+        """What several steps of this kind cost together: the sum, unless a law knows better."""
+        total = Cost(0, 0, 0)
+        for law, values, others in steps:
+            total = total + law.loss(values, others)
+        return total
+
     @abstractmethod
     def quieter(self, factor: Fraction) -> Self:
         """The same law with noise that many times as small: how a fault is planted in tests."""
@@ -54,7 +62,9 @@ class NoNoise(Law):
         """As they are."""
         return values
 
-    likeliest = lambda self, values: values  # noqa: E731
+    def likeliest(self, values: Whole) -> Whole:
+        """As they are."""
+        return values
 
     def loss(self, values: Whole, others: Whole) -> Cost:
         """Nothing is promised."""
@@ -188,8 +198,6 @@ class StableCoin(Law):
     delta: Fraction
     factor: Fraction = Fraction(1)
 
-    OUT: ClassVar[int] = 1
-
     def draw(self, values: Whole, entropy: Entropy) -> Whole:
         """1 if it is released."""
         stability = int(int(values[0]) * self.factor)
@@ -224,3 +232,18 @@ class StableCoin(Law):
 
 def _rows(values: Whole) -> Whole:
     return values[np.newaxis, :] if values.ndim == 1 else values
+
+
+def total_loss(steps: Iterable[tuple[Law, Whole, Whole]], cost: Budget) -> Cost:
+    """What all steps together tell about which of two data sets it was.
+
+    Costs of adaptive steps add. `cost` is what is claimed: laws that compose by another rule
+    answer at its δ.
+    """
+    total = Cost(0, 0, 0)
+    groups: dict[type[Law], list[tuple[Law, Whole, Whole]]] = {}
+    for law, values, others in steps:
+        groups.setdefault(type(law), []).append((law, values, others))
+    for kind, members in groups.items():
+        total = total + kind.compose(members, cost)
+    return total

@@ -54,6 +54,11 @@ class Mechanism(ABC, Generic[R]):
                 f"adjacency must be {legal} for {self.noun}; got '{self.terms.adjacency}'."
             )
 
+    @classmethod
+    def takes(cls, terms: Terms) -> bool:
+        """Whether it works with that kind of budget and adjacency."""
+        return terms.adjacency in cls.adjacencies
+
     @property
     @abstractmethod
     def cost(self) -> Budget | NonPrivate:

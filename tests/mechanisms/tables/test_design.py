@@ -16,8 +16,9 @@ import privfield as pf
 from privfield.algebra.contrasts import centre, centre_whole, closure
 from privfield.files import pack, unpack
 from privfield.mechanisms.tables import design
-from privfield.mechanisms.tables import mechanism as marginals
 from privfield.mechanisms.tables.design import Task, choose_design
+from privfield.mechanisms.tables.mechanism import wanted_tables
+from privfield.privacy import laws
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.noise import NoiseLaw, add_noise
 
@@ -58,9 +59,8 @@ def moves(task, found):
             table = np.zeros([task.shape[v] for v in clique], np.int64)
             table[tuple(row[v] for v in clique)] = 1
             counts.append(table)
-        for place, (_, table) in zip(
-            added, marginals._tables(found, list(task.cliques), counts), strict=True
-        ):
+        tables = wanted_tables(found, list(task.cliques), counts)
+        for place, table in zip(added, tables, strict=True):
             place.append(table.ravel())
     return [np.array(each) for each in added]
 
@@ -440,7 +440,7 @@ def test_the_noise_is_what_the_result_says():
 
 def test_halved_noise_is_caught(monkeypatch):
     monkeypatch.setattr(
-        marginals,
+        laws,
         "add_noise",
         lambda values, law, seed: add_noise(values, NoiseLaw(law.name, law.scale / 2), seed),
     )
@@ -579,7 +579,7 @@ def test_a_seed_repeats_the_noise_stamps_it_and_differs_between_laws(monkeypatch
         seeds.append(seed)
         return add_noise(values, law, seed)
 
-    monkeypatch.setattr(marginals, "add_noise", record)
+    monkeypatch.setattr(laws, "add_noise", record)
     residual(pf.ZCDP(1e-3), insecure_seed=5)
     assert len(set(seeds)) == len(seeds) == len({law.scale / law.grid for law in runs[0].laws})
 

@@ -22,7 +22,7 @@ from privfield.mechanisms.edges.search import Search, combined
 from privfield.mechanisms.edges.selection import Selection
 from privfield.mechanisms.tables.design import Task
 from privfield.mechanisms.tables.measurements import Measurements
-from privfield.mechanisms.tables.mechanism import _report
+from privfield.mechanisms.tables.mechanism import counted_batches
 from privfield.privacy.adjacency import Adjacency, marginal_sensitivity
 from privfield.privacy.budgets import (
     ZCDP,
@@ -37,6 +37,7 @@ from privfield.privacy.mechanism import release
 from privfield.privacy.noise import LawName, check_noise, check_seed
 from privfield.privacy.released import stamp_of, tell
 from privfield.privacy.rounding import sqrt_below
+from privfield.privacy.terms import Terms
 from privfield.progress import Progress, ProgressCallback
 from privfield.schema import Schema
 
@@ -74,7 +75,7 @@ def select_edges(
         check_seed(insecure_seed)
     if progress is not None and not callable(progress):
         raise InputError(f"progress must be a function; got {type(progress).__name__}.")
-    from privfield.data.table import open_table, unit_weight, weight_grid
+    from privfield.data.table import open_table, unit_of, unit_weight, weight_grid
 
     cost, law = _cost(spend, noise)
     pairs, room = check_choice(schema, candidates, max_bytes)
@@ -94,7 +95,9 @@ def select_edges(
         table = open_table(data, schema)
 
         def run() -> bytes:
-            batches = _report(table.batches(), progress, task.rows_are_public)
+            batches = counted_batches(
+                table.batches(), Terms(spend, neighbours, unit=unit_of(schema), progress=progress)
+            )
             counts = _count(batches, schema.shape, pairs)
             purse = _purse(cost, task, plan, Randomness(insecure_seed))
             total = int(counts[()]) if task.rows_are_public else None

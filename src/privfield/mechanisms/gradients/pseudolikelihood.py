@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 from privfield.errors import InputError
 from privfield.mechanisms.frank_wolfe.steps import check_declared_rows
 from privfield.mechanisms.moments.mechanism import check_extras, check_variables
-from privfield.mechanisms.tables.mechanism import _spread
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import ZCDP, ApproxDP, Budget, NonPrivate, check_budget
 from privfield.privacy.ledger import Ledger
 from privfield.privacy.mechanism import release
 from privfield.privacy.noise import NoiseLaw, add_noise
+from privfield.privacy.randomness import split_seed as _spread
 from privfield.privacy.released import (
     Arrays,
     Header,

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfield.errors import InputError
-from privfield.mechanisms.tables.mechanism import _check_cells, _check_cliques
+from privfield.mechanisms.tables.mechanism import check_cells, check_cliques
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import NON_PRIVATE, ApproxDP, NonPrivate, budget_from_json
 from privfield.privacy.conversions import epsilon_for
@@ -216,8 +216,8 @@ def _check_structure(
         raise InputError(f"schema must be a pf.Schema; got {type(schema).__name__}.")
     if schema.unit is not None:
         raise InputError("private_sgd clips single rows: schema.unit must be None, not a person.")
-    names = _check_cliques(schema, cliques)
-    _check_cells(schema, names)
+    names = check_cliques(schema, cliques)
+    check_cells(schema, names)
     neighbours = Adjacency.parse(adjacency)
     if neighbours is not Adjacency.ADD_REMOVE:
         raise InputError(

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Iterator, Sequence
+from dataclasses import KW_ONLY, asdict, dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privfield.algebra.contrasts import centre_whole
+from privfield.data.batch import CodedBatch
+from privfield.data.table import open_table, unit_of, unit_weight, weight_grid
 from privfield.errors import InputError
-from privfield.mechanisms.tables.design import Design, Part, Task, choose_design
+from privfield.mechanisms.tables.design import Design, Task, choose_design
 from privfield.mechanisms.tables.measurements import Measurements
+from privfield.mechanisms.worlds import small_tables
 from privfield.privacy.adjacency import Adjacency
-from privfield.privacy.budgets import Budget, NonPrivate, check_budget
+from privfield.privacy.budgets import Budget, NonPrivate
+from privfield.privacy.laws import Noise
 from privfield.privacy.ledger import Ledger
-from privfield.privacy.mechanism import release
-from privfield.privacy.noise import add_noise, check_seed
-from privfield.privacy.released import stamp_of, tell
-from privfield.progress import Progress, ProgressCallback
+from privfield.privacy.mechanism import Mechanism, Run, World
+from privfield.privacy.noise import LawName
+from privfield.privacy.randomness import Randomness
+from privfield.privacy.terms import Terms
+from privfield.progress import ProgressCallback
 from privfield.schema import Schema
 
 _NEWS_ROWS = 1_000_000
@@ -52,90 +58,159 @@ def measure(
 
     Values outside the schema are read as the schema says; they never raise.
     """
-    if not isinstance(schema, Schema):
-        raise InputError(f"schema must be a pf.Schema; got {type(schema).__name__}.")
-    names = _check_cliques(schema, cliques)
-    spend = check_budget(budget)
-    neighbours = Adjacency.parse(adjacency)
-    if insecure_seed is not None:
-        check_seed(insecure_seed)
-    if progress is not None and not callable(progress):
-        raise InputError(f"progress must be a function; got {type(progress).__name__}.")
-    from privfield.data.table import open_table, unit_weight, weight_grid
-
-    positions = [schema.clique(clique) for clique in names]
-    _check_cells(schema, names)
-    grid = weight_grid(schema)
-    rows_are_public = neighbours is Adjacency.REPLACE_ONE and schema.unit is None
-    task = Task(
-        schema.shape,
-        tuple(positions),
-        _check_weights(weights, len(names)),
-        neighbours,
-        unit_weight(schema),
-        rows_are_public,
+    terms = Terms(
+        budget,
+        Adjacency.parse(adjacency),
+        unit=unit_of(schema),
+        ledger=ledger,
+        job=job,
+        insecure_seed=insecure_seed,
+        progress=progress,
     )
-    chosen = choose_design(task, spend, design, noise)
-    cost, law = chosen.cost, chosen.parts[0].law.name
-    scopes = tuple(tuple(schema.names[v] for v in part.scope) for part in chosen.parts)
+    mechanism = ContingencyTables(
+        terms,
+        schema=schema,
+        cliques=check_cliques(schema, cliques),
+        noise=noise,
+        design=design,
+        weights=weights,
+    )
+    return mechanism.release(data)
 
-    def prepare() -> Callable[[], bytes]:
-        table = open_table(data, schema)
 
-        def run() -> bytes:
+@dataclass(frozen=True, eq=False)
+class ContingencyTables(Mechanism[Measurements]):
+    """Tables of some cliques, or their interactions, with additive noise."""
+
+    noun = "marginals"
+    page = "marginals.md"
+    releases = Measurements
+
+    _: KW_ONLY
+    schema: Schema
+    cliques: tuple[tuple[str, ...], ...]
+    noise: str = "auto"
+    design: str = "uniform"
+    weights: Sequence[float] | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_cells(self.schema, self.cliques)
+        self.chosen  # noqa: B018  # refuses a design that the budget does not admit
+
+    @cached_property
+    def chosen(self) -> Design:
+        """What is measured, and with how much noise."""
+        task = Task(
+            self.schema.shape,
+            tuple(self._positions),
+            _check_weights(self.weights, len(self.cliques)),
+            self.terms.adjacency,
+            unit_weight(self.schema),
+            self.terms.rows_are_public,
+        )
+        return choose_design(task, self.terms.budget, self.design, self.noise)
+
+    @property
+    def _positions(self) -> list[tuple[int, ...]]:
+        return [self.schema.clique(clique) for clique in self.cliques]
+
+    @property
+    def cost(self) -> Budget | NonPrivate:
+        """What the design spends."""
+        return self.chosen.cost
+
+    @property
+    def _law(self) -> LawName:
+        return self.chosen.parts[0].law.name
+
+    @property
+    def title(self) -> str:
+        """How many tables."""
+        many = len(self.cliques)
+        return f"{many} contingency table{'s' * (many != 1)} with {self._law} noise"
+
+    @property
+    def _scopes(self) -> tuple[tuple[str, ...], ...]:
+        return tuple(tuple(self.schema.names[v] for v in part.scope) for part in self.chosen.parts)
+
+    def request(self) -> dict[str, Any]:
+        """Schema, cliques, noise and design."""
+        parts = self.chosen.parts
+        return {
+            "what": "marginals",
+            "schema": asdict(self.schema),
+            "cliques": self.cliques,
+            "noise": [self._law, [part.law.scale for part in parts]],
+            "design": [self._scopes, [part.centred for part in parts]],
+            "adjacency": str(self.terms.adjacency),
+            "insecure": self.terms.insecure_seed is not None,
+        }
+
+    def open(self, data: Any) -> Run[Measurements]:
+        """Count all tables in one pass, then one draw of noise for all cells."""
+        table, terms = open_table(data, self.schema), self.terms
+        positions = self._positions
+
+        def run(randomness: Randomness) -> Measurements:
             from privfield.data.counting.count import count_tables
 
-            batches = _report(table.batches(), progress, rows_are_public)
-            counts = count_tables(batches, schema.shape, positions)
-            total = int(counts[0].sum()) if rows_are_public else None
-            tell(progress, Progress("adding noise"))
-            noisy = _add_noise(_tables(chosen, positions, counts), chosen, insecure_seed)
-            steps = [grid * table.size if p.centred else grid for p, table in noisy]
-            result = Measurements(
-                schema,
-                scopes,
-                tuple(
-                    np.asarray(t if s == 1 else t / s)
-                    for s, (_, t) in zip(steps, noisy, strict=True)
-                ),
-                law,
-                tuple(p.law.scale / s for s, (p, _) in zip(steps, noisy, strict=True)),
-                total,
-                cost,
-                neighbours,
-                1 / grid,
-                stamp_of(spend, insecure_seed),
-                tuple(part.centred for part in chosen.parts),
-            )
-            return result.to_bytes()
+            batches = counted_batches(table.batches(), terms)
+            counts = count_tables(batches, self.schema.shape, positions)
+            total = int(counts[0].sum()) if terms.rows_are_public else None
+            terms.tell("adding noise")
+            parts, exact = self.chosen.parts, wanted_tables(self.chosen, positions, counts)
+            law = Noise.each((p.law for p in parts), (t.size for t in exact))
+            flat = np.concatenate([each.ravel() for each in exact])
+            ends = np.cumsum([each.size for each in exact])[:-1]
+            noisy = np.split(randomness.draw("tables", law, flat), ends)
+            return self._released(noisy, [each.shape for each in exact], total)
 
         return run
 
-    unit = "row" if schema.unit is None else f"person ({schema.unit.column})"
-    request = {
-        "what": "marginals",
-        "schema": asdict(schema),
-        "cliques": names,
-        "noise": [law, [part.law.scale for part in chosen.parts]],
-        "design": [scopes, [part.centred for part in chosen.parts]],
-        "adjacency": str(neighbours),
-        "insecure": insecure_seed is not None,
-    }
-    released = release(
-        prepare,
-        what=f"{len(names)} contingency table{'s' * (len(names) != 1)} with {law} noise",
-        cost=cost,
-        budget=spend,
-        adjacency=neighbours,
-        unit=unit,
-        request=request,
-        ledger=ledger,
-        job=job,
-    )
-    return Measurements.from_bytes(released)
+    def _released(
+        self, noisy: Sequence[NDArray[np.int64]], shapes: Sequence[Any], total: int | None
+    ) -> Measurements:
+        parts, grid = self.chosen.parts, weight_grid(self.schema)
+        steps = [
+            grid * len(cells) if part.centred else grid
+            for part, cells in zip(parts, noisy, strict=True)
+        ]
+        return Measurements(
+            self.schema,
+            self._scopes,
+            tuple(
+                np.asarray(cells if step == 1 else cells / step).reshape(shape)
+                for step, cells, shape in zip(steps, noisy, shapes, strict=True)
+            ),
+            self._law,
+            tuple(part.law.scale / step for part, step in zip(parts, steps, strict=True)),
+            total,
+            self.cost,
+            self.terms.adjacency,
+            1 / grid,
+            self.terms.stamp,
+            tuple(part.centred for part in parts),
+        )
+
+    @classmethod
+    def worlds(cls, terms: Terms) -> Iterator[World]:
+        """Two small variables: rows, people with a limit, people who share a weight."""
+        for schema, units, build, name in small_tables():
+            here = replace(terms, unit=unit_of(schema))
+            cliques = (("a", "b"), ("b",))
+            for design in ("uniform", "cells", "residual"):
+                if design == "residual" and terms.is_pure:
+                    continue  # interactions are measured with Gaussian noise only
+                mechanism = cls(here, schema=schema, cliques=cliques, design=design)
+                starts = [units[:2], units[-1:]]
+                yield World(mechanism, units, build, starts, f"{design}, {name}")
 
 
-def _check_cliques(schema: Schema, cliques: Sequence[Sequence[str]]) -> tuple[tuple[str, ...], ...]:
+def check_cliques(schema: Schema, cliques: Sequence[Sequence[str]]) -> tuple[tuple[str, ...], ...]:
+    """Cliques of a schema, each once, or an `InputError`."""
+    if not isinstance(schema, Schema):
+        raise InputError(f"schema must be a pf.Schema; got {type(schema).__name__}.")
     if isinstance(cliques, str) or not isinstance(cliques, Sequence) or not cliques:
         raise InputError("cliques must be a list of tuples of variable names, at least one.")
     seen: set[frozenset[int]] = set()
@@ -149,7 +224,7 @@ def _check_cliques(schema: Schema, cliques: Sequence[Sequence[str]]) -> tuple[tu
     return tuple(tuple(clique) for clique in cliques)
 
 
-def _check_cells(schema: Schema, cliques: Sequence[Sequence[str]]) -> None:
+def check_cells(schema: Schema, cliques: Sequence[Sequence[str]]) -> None:
     """Refuse, before anything is charged, tables that would not fit in memory."""
     from privfield.data.counting.plan import MAX_CELLS
 
@@ -175,60 +250,37 @@ def _check_weights(weights: Sequence[float] | None, cliques: int) -> tuple[float
     return tuple(float(weight) for weight in weights)
 
 
-def _tables(
+def wanted_tables(
     design: Design, cliques: Sequence[tuple[int, ...]], counts: list[NDArray[np.int64]]
-) -> list[tuple[Part, NDArray[np.int64]]]:
+) -> list[NDArray[np.int64]]:
     """What the design measures, from the cliques' counts: whole numbers throughout."""
-    found: list[tuple[Part, NDArray[np.int64]]] = []
+    found: list[NDArray[np.int64]] = []
     for part in design.parts:
         if not part.centred:
-            found.append((part, counts[cliques.index(part.scope)]))
+            found.append(counts[cliques.index(part.scope)])
             continue
         home = next(i for i, clique in enumerate(cliques) if set(part.scope) <= set(clique))
         clique = cliques[home]
         away = tuple(axis for axis, v in enumerate(clique) if v not in part.scope)
         kept = [v for v in clique if v in part.scope]
         table = counts[home].sum(axis=away).transpose([kept.index(v) for v in part.scope])
-        found.append((part, centre_whole(table)))
+        found.append(centre_whole(table))
     return found
 
 
-def _add_noise(
-    tables: list[tuple[Part, NDArray[np.int64]]], design: Design, insecure_seed: int | None
-) -> list[tuple[Part, NDArray[np.int64]]]:
-    """Noise on all cells that share a law in one call, then the tables again."""
-    if design.parts[0].law.name == "none":
-        return tables
-    noisy = [table for _, table in tables]
-    laws = sorted({part.law for part in design.parts}, key=lambda law: law.scale)
-    for number, law in enumerate(laws):
-        seed = None if insecure_seed is None else _spread(insecure_seed, number)
-        own = [i for i, (part, _) in enumerate(tables) if part.law == law]
-        flat = add_noise(np.concatenate([noisy[i].ravel() for i in own]), law, seed)
-        ends = np.cumsum([noisy[i].size for i in own])[:-1]
-        for i, piece in zip(own, np.split(flat, ends), strict=True):
-            noisy[i] = piece.reshape(noisy[i].shape)
-    return [(part, table) for (part, _), table in zip(tables, noisy, strict=True)]
-
-
-def _spread(seed: int, number: int) -> int:
-    """Another seed for each law, so that their insecure noise is not the same."""
-    return seed if number == 0 else int(np.random.SeedSequence([seed, number]).generate_state(1)[0])
-
-
-def _report(batches: Iterator[Any], progress: ProgressCallback | None, public: bool) -> Any:
+def counted_batches(batches: Iterator[CodedBatch], terms: Terms) -> Iterator[CodedBatch]:
     """Pass batches on; where the number of rows is public, tell each time a million is full.
 
     Batches end where records are long or odd, so news may not follow them; elsewhere even the
     number of messages would tell how many rows there are.
     """
-    tell(progress, Progress("counting"))
+    terms.tell("counting")
     rows = told = 0
     for batch in batches:
         yield batch
         rows += batch.rows
-        while public and told + _NEWS_ROWS <= rows:
+        while terms.rows_are_public and told + _NEWS_ROWS <= rows:
             told += _NEWS_ROWS
-            tell(progress, Progress("counting", told))
-    if public and (rows > told or not rows):
-        tell(progress, Progress("counting", rows))
+            terms.tell("counting", told)
+    if terms.rows_are_public and (rows > told or not rows):
+        terms.tell("counting", rows)

@@ -1,0 +1,82 @@
+"""Does a mechanism keep its promise? Every neighbour on a tiny domain, and the draws it makes.
+
+One data set leads: what its run draws is written to a journal, and its neighbour's run reads the
+same outcomes back. Then both must ask for the same laws at the same steps, what each step tells
+about which of the two it was must add up to the cost at most, and both must release the same.
+docs/privacy/mechanisms.md says why this is the definition, step by step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from privfield.privacy.budgets import Budget, Cost, NonPrivate
+from privfield.privacy.laws import total_loss
+from privfield.privacy.mechanism import Mechanism, MemoryJournal, World
+from privfield.privacy.randomness import Draw, Randomness
+
+SLACK = 1 + Fraction(1, 10**9)  # what floats in the noise scales may hide
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What was looked at: `share` of the cost that the worst pair of neighbours used."""
+
+    pairs: int
+    share: float
+    problem: str | None = None
+
+
+def check_world(world: World, seeds: Iterable[int] = (0, 1)) -> Kept:
+    """The largest share of the cost over all neighbours; a problem in words if it is broken."""
+    worst, pairs = 0.0, 0
+    for data, neighbour in world.neighbours():
+        for seed in seeds:
+            pairs += 1
+            share, problem = _one(world.mechanism, data, neighbour, seed)
+            worst = max(worst, share)
+            if problem is not None:
+                return Kept(pairs, worst, f"{world.name}: {problem}")
+    return Kept(pairs, worst)
+
+
+def watched(
+    mechanism: Mechanism[Any], data: Any, seed: int, journal: MemoryJournal
+) -> tuple[list[Draw], bytes]:
+    """The draws of a run on made-up records, and what it releases."""
+    draws: list[Draw] = []
+    released = mechanism.open(data)(Randomness(seed, journal, draws.append))
+    return draws, released.to_bytes()
+
+
+def _one(
+    mechanism: Mechanism[Any], data: Any, neighbour: Any, seed: int
+) -> tuple[float, str | None]:
+    journal = MemoryJournal()
+    leading, released = watched(mechanism, data, seed, journal)
+    following, again = watched(mechanism, neighbour, seed, journal)
+    mine = [(draw.step, draw.law, draw.values.shape) for draw in leading]
+    yours = [(draw.step, draw.law, draw.values.shape) for draw in following]
+    if mine != yours:
+        return 1.0, "neighbours take different steps, or draw from different laws"
+    if released != again:
+        return 1.0, "what is released depends on records beyond what was drawn"
+    cost = mechanism.cost
+    if isinstance(cost, NonPrivate):
+        return 0.0, None
+    pairs = [(a.law, a.values, b.values) for a, b in zip(leading, following, strict=True)]
+    spent = total_loss(pairs, cost)
+    share = _share(spent, cost)
+    if not spent <= cost.as_cost() * SLACK:
+        return share, f"a pair of neighbours costs {spent}, above the stated {cost}"
+    return share, None
+
+
+def _share(spent: Cost, cost: Budget) -> float:
+    whole = cost.as_cost()
+    if whole.exact_epsilon is not None and spent.exact_epsilon is not None:
+        return float(spent.exact_epsilon / whole.exact_epsilon) if whole.exact_epsilon else 0.0
+    return float(spent.exact_rho / whole.exact_rho) if whole.exact_rho else 0.0

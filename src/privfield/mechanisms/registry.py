@@ -1,0 +1,10 @@
+"""Every way in which records leave, in one list: the audit and the contract tests read it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from privfield.mechanisms.tables.mechanism import ContingencyTables
+from privfield.privacy.mechanism import Mechanism
+
+MECHANISMS: tuple[type[Mechanism[Any]], ...] = (ContingencyTables,)

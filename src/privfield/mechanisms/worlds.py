@@ -1,0 +1,52 @@
+"""Tiny domains on which every neighbour can be looked at: made-up records only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import product
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from privfield.schema import Person, Schema
+
+Build: TypeAlias = Callable[[Sequence[Any]], Any]
+TinyTable: TypeAlias = tuple[Schema, list[Any], Build, str]
+
+
+def small_tables(levels: Sequence[int] = (2, 3)) -> Iterator[TinyTable]:
+    """A table of variables a, b, … with a unit of each kind: schema, all units, how to build it.
+
+    A row is a tuple of codes; a person is a tuple of rows.
+    """
+    names = "abcdefgh"[: len(levels)]
+    rows = list(product(*(range(n) for n in levels)))
+    yield Schema(dict(zip(names, levels, strict=True))), rows, rows_of(len(levels)), "rows"
+    some = [rows[0], rows[-1], rows[len(rows) // 2]]
+    people: list[Any] = [(row,) for row in some]
+    people += [(some[0], some[1]), (some[1], some[1]), (some[0], some[1], some[2])]
+    for limit, name in ((2, "people of at most two rows"), (None, "people who share a weight")):
+        unit = Person("id", rows=limit)
+        schema = Schema(dict(zip(names, levels, strict=True)), unit=unit)
+        yield schema, people, people_of(names), name
+
+
+def rows_of(columns: int) -> Build:
+    """Rows as an array of codes."""
+    return lambda units: np.array(list(units), np.int64).reshape(-1, columns)
+
+
+def people_of(names: Sequence[str]) -> Build:
+    """People as a frame with an id column."""
+
+    def build(units: Sequence[Any]) -> Any:
+        import pyarrow as pa
+
+        ids = [str(number) for number, person in enumerate(units) for _ in person]
+        rows = [row for person in units for row in person]
+        columns = {name: [row[place] for row in rows] for place, name in enumerate(names)}
+        types = {name: pa.int64() for name in names}
+        arrays = {name: pa.array(values, types[name]) for name, values in columns.items()}
+        return pa.table({"id": pa.array(ids, pa.string()), **arrays})
+
+    return build

@@ -1,0 +1,300 @@
+"""What every mechanism owes: one loop over MECHANISMS. docs/privacy/mechanisms.md.
+
+Every check also runs with a fault planted in the one place through which all noise comes,
+`Randomness.draw`, and must then fail: a check that cannot fail proves nothing.
+"""
+
+import pickle
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import privfield as pf
+from privfield.audit.promise import check_world, watched
+from privfield.mechanisms.registry import MECHANISMS
+from privfield.privacy.adjacency import Adjacency
+from privfield.privacy.mechanism import MemoryJournal
+from privfield.privacy.randomness import Entropy, Randomness
+from privfield.privacy.terms import Terms
+
+BUDGETS = (pf.PureDP(1), pf.ZCDP(0.1), pf.ApproxDP(0.7, 1e-6))
+
+
+def cases():
+    """Every mechanism with every kind of budget and every adjacency that it takes."""
+    found = []
+    for kind in MECHANISMS:
+        for adjacency in kind.adjacencies:
+            for budget in BUDGETS:
+                terms = Terms(budget, adjacency)
+                if kind.takes(terms):
+                    name = f"{kind.__name__}-{adjacency}-{type(budget).__name__}"
+                    found.append(pytest.param(kind, terms, id=name))
+    return found
+
+
+CASES = cases()
+
+
+def worlds(kind, terms):
+    found = list(kind.worlds(terms))
+    assert found
+    return found
+
+
+def plant(monkeypatch, law=lambda law: law, values=lambda values: values):
+    """A fault in every draw of every mechanism."""
+    draw = Randomness.draw
+
+    def wrong(self, step, own, numbers):
+        return draw(self, step, law(own), values(numbers))
+
+    monkeypatch.setattr(Randomness, "draw", wrong)
+
+
+def broken(kind, terms):
+    """The worlds in which the promise is seen to be broken."""
+    return [world for world in worlds(kind, terms) if check_world(world, (0,)).problem]
+
+
+def test_every_mechanism_is_listed():
+    names = [kind.__name__ for kind in MECHANISMS]
+    assert len(set(names)) == len(names)
+    covered = {case.values[0] for case in CASES}
+    assert covered == set(MECHANISMS)
+
+
+# -- the promise
+
+
+@pytest.mark.parametrize(("kind", "terms"), CASES)
+def test_the_promise_is_kept_between_all_neighbours(kind, terms):
+    for world in worlds(kind, terms):
+        found = check_world(world)
+        assert found.problem is None
+        assert found.pairs > 0
+        assert world.mechanism.cost <= terms.budget
+
+
+@pytest.mark.parametrize(("kind", "terms"), CASES)
+def test_halved_noise_is_caught(kind, terms, monkeypatch):
+    plant(monkeypatch, law=lambda law: law.quieter(Fraction(2)))
+    assert broken(kind, terms)
+
+
+@pytest.mark.parametrize(("kind", "terms"), CASES)
+def test_a_doubled_sensitivity_is_caught(kind, terms, monkeypatch):
+    plant(monkeypatch, values=lambda values: 2 * values)
+    assert broken(kind, terms)
+
+
+@pytest.mark.parametrize(("kind", "terms"), CASES)
+def test_a_lost_division_by_the_number_of_steps_is_caught(kind, terms, monkeypatch):
+    world = worlds(kind, terms)[0]
+    steps = len(world.mechanism.trace(next(world.data_sets())))
+    if steps < 2:
+        pytest.skip("one step: there is nothing to divide by")
+    factor = Fraction(steps) if terms.is_pure else Fraction(steps**0.5)
+    plant(monkeypatch, law=lambda law: law.quieter(factor))
+    assert check_world(world, (0,)).problem
+
+
+@pytest.mark.parametrize(("kind", "terms"), CASES)
+def test_the_worst_neighbours_use_a_good_part_of_the_cost(kind, terms):
+    """Otherwise the tiny domain would be too tame to see a fault."""
+    assert max(check_world(world, (0,)).share for world in worlds(kind, terms)) > 0.5
+
+
+# -- the noise
+
+
+class Spy:
+    """A law that notes the first bits of the entropy that it is given."""
+
+    def __init__(self, law, seen):
+        self.law, self.seen = law, seen
+
+    def draw(self, values, entropy):
+        self.seen.append(entropy.bits(64))
+        return self.law.draw(values, entropy)
+
+
+def first_bits(kind, terms, monkeypatch):
+    """Of every step of four runs: two with noise that protects, two with seeds."""
+    world, seen = worlds(kind, terms)[0], []
+    with monkeypatch.context() as patch:
+        draw = Randomness.draw
+        patch.setattr(
+            Randomness, "draw", lambda self, step, law, x: draw(self, step, Spy(law, seen), x)
+        )
+        for seed in (None, None, 0, 1):
+            world.mechanism.open(next(world.data_sets()))(Randomness(seed))
+    return seen
+
+
+@pytest.mark.parametrize(("kind", "terms"), CASES)
+def test_noise_differs_between_steps_and_calls(kind, terms, monkeypatch):
+    """Two draws start with the same 64 bits with probability 2^-64. Laws: tests/privacy."""
+    seen = first_bits(kind, terms, monkeypatch)
+    assert len(seen) >= 4
+    assert len(set(seen)) == len(seen)
+    monkeypatch.setattr(Randomness, "_next", lambda self: (0, Entropy.insecure(1)))
+    assert len(set(first_bits(kind, terms, monkeypatch))) == 1  # noise used again shows
+
+
+# -- charge, run, store, return
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    return lambda terms: replace(
+        terms,
+        ledger=pf.Ledger(tmp_path / "l", terms.budget * 10, str(terms.adjacency)),
+        job="job",
+    )
+
+
+def charged(world, terms):
+    """The world's mechanism on these terms, which may have another unit."""
+    return replace(world.mechanism, terms=replace(terms, unit=world.mechanism.terms.unit))
+
+
+@pytest.mark.parametrize(("kind", "terms"), CASES)
+def test_the_charge_is_on_disk_before_a_record_is_read(kind, terms, ledger, monkeypatch):
+    world = worlds(kind, terms)[0]
+    mechanism = charged(world, ledger(terms))
+    seen = []
+    opened = type(mechanism).open
+
+    def open_(self, data):
+        run = opened(self, data)
+
+        def looking(randomness):
+            seen.append(len(pf.Ledger(self.terms.ledger.path).charges()))
+            return run(randomness)
+
+        return looking
+
+    monkeypatch.setattr(kind, "open", open_)
+    mechanism.release(next(world.data_sets()))
+    assert seen == [1]
+    monkeypatch.setattr(pf.Ledger, "charge", lambda self, *a, job=None, **k: job)
+    monkeypatch.setattr(pf.Ledger, "keep", lambda self, job, data: data)
+    other = replace(mechanism, terms=replace(mechanism.terms, job="another"))
+    other.release(next(world.data_sets()))
+    assert seen == [1, 1]  # the skipped charge shows
+
+
+@pytest.mark.parametrize(("kind", "terms"), CASES)
+def test_opening_reads_no_record(kind, terms):
+    """What is opened on one data set and run after its rows were overwritten sees the new rows."""
+    for world in worlds(kind, terms):
+        for data, other in world.neighbours():
+            if not isinstance(data, np.ndarray) or data.shape != np.shape(other):
+                continue
+            late, seen = data.copy(), []
+            run = world.mechanism.open(late)
+            late[...] = other
+            run(Randomness(0, None, seen.append))
+            expected = watched(world.mechanism, other, 0, MemoryJournal())[0]
+            assert [draw.values.tolist() for draw in seen] == [
+                draw.values.tolist() for draw in expected
+            ]
+            break
+
+
+@pytest.mark.parametrize(("kind", "terms"), CASES)
+def test_the_same_job_replays(kind, terms, ledger):
+    world = worlds(kind, terms)[0]
+    mechanism = charged(world, ledger(terms))
+    first = mechanism.release(next(world.data_sets()))
+    again = mechanism.release(None)  # a finished job does not need its data
+    assert first.to_bytes() == again.to_bytes()
+    assert len(mechanism.terms.ledger.charges()) == 1
+    assert first.cost == mechanism.cost
+    assert first.adjacency is terms.adjacency
+
+
+class Cut(BaseException):
+    """A run is cut off."""
+
+
+@pytest.mark.parametrize(("kind", "terms"), CASES)
+def test_a_killed_job_goes_on_from_its_journal(kind, terms, ledger, monkeypatch):
+    """Cut off after every step in turn: one charge, and no outcome is drawn again."""
+    world = worlds(kind, terms)[0]
+    mechanism = charged(world, ledger(terms))
+    data = next(world.data_sets())
+    kept, journal_write = [], type(mechanism.terms.ledger.journal("job")).write
+
+    def write(self, number, data):
+        kept.append((number, journal_write(self, number, data)))
+        raise Cut
+
+    monkeypatch.setattr(type(mechanism.terms.ledger.journal("job")), "write", write)
+    for _ in range(10_000):
+        error = None
+        try:
+            released = mechanism.release(data)
+            break
+        except RuntimeError as caught:
+            error = caught
+        assert "Cut" in str(error)
+        assert error.__cause__ is None
+        assert error.__context__ is None
+        assert_nothing_reachable(error)
+    numbers = [number for number, _ in kept]
+    assert len(set(numbers)) == len(numbers)  # each step was drawn once
+    assert len(mechanism.terms.ledger.charges()) == 1
+    journal = MemoryJournal(dict(kept))
+    monkeypatch.undo()
+    assert watched(mechanism, data, 0, journal)[1] == released.to_bytes()
+
+
+def assert_nothing_reachable(error):
+    """No frame of the run hangs on the exception."""
+    frames = []
+    trace = error.__traceback__
+    while trace is not None:
+        frames.append(trace.tb_frame.f_code.co_filename)
+        trace = trace.tb_next
+    inside = [name for name in frames if "/mechanisms/" in name and "/tests/" not in name]
+    assert not inside
+
+
+# -- values
+
+
+@pytest.mark.parametrize(("kind", "terms"), CASES)
+def test_what_is_released_survives_a_file_and_a_pickle(kind, terms):
+    for world in worlds(kind, terms):
+        for data in world.data_sets():
+            released = world.mechanism.release(data)
+            assert isinstance(released, kind.releases)
+            assert kind.releases.from_bytes(released.to_bytes()).to_bytes() == released.to_bytes()
+            assert pickle.loads(pickle.dumps(released)).to_bytes() == released.to_bytes()
+            assert released.stamp is None
+        assert pickle.loads(pickle.dumps(world.mechanism)).request() == world.mechanism.request()
+
+
+@pytest.mark.parametrize("kind", MECHANISMS)
+def test_bad_terms_are_refused(kind):
+    others = set(Adjacency) - set(kind.adjacencies)
+    legal = next(case.values[1] for case in CASES if case.values[0] is kind)
+    world = worlds(kind, legal)[0]
+    for adjacency in others:
+        with pytest.raises(pf.InputError, match=r"adjacency must be .* for .*; got"):
+            replace(world.mechanism, terms=replace(world.mechanism.terms, adjacency=adjacency))
+
+
+@pytest.mark.parametrize("kind", MECHANISMS)
+def test_what_is_not_private_is_stamped(kind):
+    legal = next(case.values[1] for case in CASES if case.values[0] is kind)
+    world = worlds(kind, legal)[0]
+    seeded = replace(world.mechanism, terms=replace(world.mechanism.terms, insecure_seed=1))
+    data = next(world.data_sets())
+    first, again = seeded.release(data), seeded.release(data)
+    assert first.stamp.startswith("NOT PRIVATE")
+    assert first.to_bytes() == again.to_bytes()
