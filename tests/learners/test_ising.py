@@ -7,7 +7,7 @@ import pytest
 import privfield as pf
 from privfield.estimation.moments import matching as moment_matching
 from privfield.learners.ising import IsingLearner
-from privfield.mechanisms.moments.mechanism import Moments
+from privfield.mechanisms.moments.moments import Moments
 
 TRUTH = pf.IsingModel(
     [[0, 0.5, 0, 0], [0.5, 0, -0.4, 0], [0, -0.4, 0, 0.3], [0, 0, 0.3, 0]], [0.3, 0, 0, -0.2]

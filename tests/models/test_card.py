@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import privfield as pf
 from privfield.files import pack, unpack
-from privfield.mechanisms.moments.mechanism import Moments
+from privfield.mechanisms.moments.moments import Moments
 from privfield.models.card import RELEASES, Card, attach, attach_card, card_of, guarantee
 from privfield.models.chain import ChainModel
 from privfield.models.saving import model_bytes, model_from_bytes

@@ -11,7 +11,7 @@ from privfield.mechanisms.chains.measurements import ChainMeasurements
 from privfield.mechanisms.frank_wolfe.trajectory import Trajectory
 from privfield.mechanisms.gradients.pseudolikelihood import PseudolikelihoodTrajectory
 from privfield.mechanisms.gradients.sgd import SGDTrajectory
-from privfield.mechanisms.moments.mechanism import Moments
+from privfield.mechanisms.moments.moments import Moments
 from privfield.mechanisms.peers.release import LocalRelease, ObjectiveRelease, StatisticRelease
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.noise import NoiseLaw

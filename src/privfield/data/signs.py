@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 from privfield.data.sources.find import BATCH_ROWS, check_array
 from privfield.data.table import Table, open_table
 from privfield.errors import InputError
-from privfield.schema import Schema
+from privfield.schema import Schema, spin_names
 
 Signs = NDArray[np.int8]
+
+_MOST_VARIABLES = 8192
 
 
 def read_signs(data: Any, schema: Schema | None = None) -> Iterator[Signs]:
@@ -30,7 +32,7 @@ def open_signs(
 ) -> tuple[Callable[[], Iterator[Signs]], bool]:
     """What starts to read the rows, and whether it may do so again; opens the source once."""
     if schema is not None:
-        _check_schema(schema)
+        check_two_levels(schema)
     if isinstance(data, np.ndarray):
         check_array(data)
         if schema is not None:
@@ -63,7 +65,31 @@ def _table_signs(table: Table) -> Iterator[Signs]:
         yield np.where(ones, np.int8(1), np.int8(-1))
 
 
-def _check_schema(schema: Schema) -> None:
+def check_variables(
+    data: Any, schema: Schema | None, names: Sequence[str] | None
+) -> tuple[str, ...]:
+    """The names of the ±1 variables, from the schema, from `names`, or x0, x1, … of an array."""
+    if schema is not None:
+        check_two_levels(schema)
+        if names is not None:
+            raise InputError("names must be left out where a schema has them.")
+        labels = schema.names
+    elif isinstance(data, np.ndarray):
+        check_array(data)
+        labels = spin_names(names, data.shape[1])
+    elif isinstance(names, list | tuple):
+        labels = spin_names(names, len(names))
+    else:
+        raise InputError(
+            "schema is needed to read a frame or a file: a pf.Schema with two levels per variable."
+        )
+    if not 1 <= len(labels) <= _MOST_VARIABLES:
+        raise InputError(f"data must have 1 to {_MOST_VARIABLES:,} columns; got {len(labels)}.")
+    return labels
+
+
+def check_two_levels(schema: Schema) -> None:
+    """A schema whose rows can be read as −1 and +1, or an `InputError`."""
     if not isinstance(schema, Schema):
         raise InputError(f"schema must be a pf.Schema; got {type(schema).__name__}.")
     wrong = [name for name, size in zip(schema.names, schema.shape, strict=True) if size != 2]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from privfield.data.signs import check_variables
 from privfield.errors import InputError
 from privfield.learners.base import Learner
 from privfield.mechanisms.frank_wolfe.steps import check_declared_rows
@@ -16,7 +17,8 @@ from privfield.mechanisms.gradients.pseudolikelihood import (
     PseudolikelihoodTrajectory,
     measure_pseudolikelihood,
 )
-from privfield.mechanisms.moments.mechanism import Moments, check_variables, measure_moments
+from privfield.mechanisms.moments.mechanism import measure_moments
+from privfield.mechanisms.moments.moments import Moments
 from privfield.models.card import attach_card
 from privfield.models.ising import IsingModel
 from privfield.privacy.adjacency import Adjacency

@@ -25,7 +25,7 @@ M = TypeVar("M")
 # needed: a name in a file must not choose which code is loaded.
 RELEASES = {
     "measurements": "privfield.mechanisms.tables.measurements:Measurements",
-    "moments": "privfield.mechanisms.moments.mechanism:Moments",
+    "moments": "privfield.mechanisms.moments.moments:Moments",
     "chain measurements": "privfield.mechanisms.chains.measurements:ChainMeasurements",
     "frank-wolfe-trajectory": "privfield.mechanisms.frank_wolfe.trajectory:Trajectory",
     "pseudolikelihood-trajectory": (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from privfield.errors import InputError
 from privfield.inference.factors import Factors, Table
 from privfield.models.base import Model, check_count, check_rng, finite_array, log_scores
-from privfield.schema import Schema, check_name
+from privfield.schema import Schema, spin_names
 
 if TYPE_CHECKING:
     import networkx
@@ -80,20 +80,6 @@ def spin_level(value: object) -> object:
     ):
         return SPIN_LEVELS[int(value > 0)]
     return value
-
-
-def spin_names(names: Sequence[str] | None, size: int) -> tuple[str, ...]:
-    """The given names, or x0, x1, …"""
-    if names is None:
-        return tuple(f"x{i}" for i in range(size))
-    if isinstance(names, str) or not isinstance(names, Iterable):
-        raise InputError(f"names must be {size} different names; got {type(names).__name__}.")
-    found = tuple(names)
-    if len(found) != size or len(set(found)) < size:
-        raise InputError(f"names must be {size} different names; got {len(found)}.")
-    for name in found:
-        check_name(name, "names: each")
-    return found
 
 
 def symmetric(matrix: Table) -> Table:

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from privfield.errors import InputError
 from privfield.inference.factors import Factors
 from privfield.models.base import LARGEST, check_count, check_rng, finite_number
-from privfield.models.ising import IsingModel, SpinModel, spin_names
+from privfield.models.ising import IsingModel, SpinModel
+from privfield.schema import spin_names
 
 if TYPE_CHECKING:
     import networkx

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from privfield.errors import InputError
 from privfield.inference.factors import Factors, Table
 from privfield.models.base import finite_number
-from privfield.models.ising import IsingModel, SpinModel, spin_names
+from privfield.models.ising import IsingModel, SpinModel
+from privfield.schema import spin_names
 
 if TYPE_CHECKING:
     from privfield.models.mrf import MarkovRandomField

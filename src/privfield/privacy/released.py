@@ -36,6 +36,7 @@ class Released(ABC):
     KIND: ClassVar[str]
     FORMAT: ClassVar[int] = 1
     NAMES: ClassVar[dict[str, str]] = {}
+    LATER: ClassVar[tuple[str, ...]] = ()  # fields that older files lack: they get the default
 
     def _parts(self) -> tuple[Header, Arrays]:
         """Everything that this value is."""
@@ -70,6 +71,8 @@ class Released(ABC):
                 found[name] = decode(hints[name], header[stored])
             elif any(_is(kind, Released) for kind in kinds):
                 found[name] = None
+            elif name not in cls.LATER:  # a file without its stamp must not pass for a private one
+                raise KeyError(name)
         return cls(**found)
 
     def save(self, path: str | os.PathLike[str]) -> None:

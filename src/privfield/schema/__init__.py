@@ -7,3 +7,4 @@ from privfield.schema.variables import Variable as Variable
 from privfield.schema.variables import check_name as check_name
 from privfield.schema.variables import level_text as level_text
 from privfield.schema.variables import number_text as number_text
+from privfield.schema.variables import spin_names as spin_names

@@ -174,6 +174,20 @@ def check_name(name: object, what: str) -> None:
     _check_writable(name)
 
 
+def spin_names(names: Sequence[str] | None, size: int) -> tuple[str, ...]:
+    """The given names, or x0, x1, …"""
+    if names is None:
+        return tuple(f"x{i}" for i in range(size))
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise InputError(f"names must be {size} different names; got {type(names).__name__}.")
+    found = tuple(names)
+    if len(found) != size or len(set(found)) < size:
+        raise InputError(f"names must be {size} different names; got {len(found)}.")
+    for name in found:
+        check_name(name, "names: each")
+    return found
+
+
 def _check_writable(text: str) -> str:
     try:
         text.encode()

@@ -13,12 +13,10 @@ from scipy.stats import chi2
 import privfield as pf
 from privfield.files import unpack
 from privfield.mechanisms.moments import mechanism as moments
-from privfield.mechanisms.moments.mechanism import (
-    Moments,
-    measure_moments,
-    moment_sensitivity,
-    sum_moments,
-)
+from privfield.mechanisms.moments import sums
+from privfield.mechanisms.moments.mechanism import measure_moments, moment_sensitivity
+from privfield.mechanisms.moments.moments import Moments
+from privfield.mechanisms.moments.sums import sum_moments
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.noise import NoiseLaw, add_noise
 
@@ -65,7 +63,7 @@ def test_blocks_of_any_size_add_up(rows, p, seed):
 
 
 def test_many_small_blocks_give_the_same_sums(monkeypatch):
-    monkeypatch.setattr(moments, "_BLOCK_CELLS", 28)
+    monkeypatch.setattr(sums, "_BLOCK_CELLS", 28)
     assert released(measure_moments(DATA, pf.NON_PRIVATE)) == naive(DATA)
 
 

@@ -28,7 +28,7 @@ from privfield.estimation.moments.newton import Matching
 from privfield.estimation.moments.prior import choose_prior, own_variance
 from privfield.inference.factors import Table
 from privfield.inference.sampling.dense import Chains, Engine
-from privfield.mechanisms.moments.mechanism import Moments
+from privfield.mechanisms.moments.moments import Moments
 from privfield.models.ising import IsingModel
 from privfield.progress import Progress, ProgressCallback
 

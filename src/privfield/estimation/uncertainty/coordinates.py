@@ -19,7 +19,7 @@ import numpy as np
 from privfield.errors import InputError
 from privfield.estimation.tables.interactions import interactions
 from privfield.inference.factors import Table
-from privfield.mechanisms.moments.mechanism import Moments
+from privfield.mechanisms.moments.moments import Moments
 from privfield.mechanisms.tables.measurements import Measurements
 from privfield.models.base import Model
 from privfield.models.ising import IsingModel

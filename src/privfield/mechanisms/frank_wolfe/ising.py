@@ -20,11 +20,10 @@ from privfield.mechanisms.frank_wolfe.mechanism import (
 )
 from privfield.mechanisms.frank_wolfe.rows import Codes, Digits, Rows
 from privfield.mechanisms.frank_wolfe.trajectory import Trajectory
-from privfield.models.ising import spin_names
 from privfield.privacy.budgets import Budget, NonPrivate
 from privfield.privacy.ledger import Ledger
 from privfield.progress import ProgressCallback
-from privfield.schema import Schema
+from privfield.schema import Schema, spin_names
 
 
 def frank_wolfe_ising(

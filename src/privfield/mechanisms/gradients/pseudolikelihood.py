@@ -14,9 +14,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from privfield.data.signs import check_variables
 from privfield.errors import InputError
 from privfield.mechanisms.frank_wolfe.steps import check_declared_rows
-from privfield.mechanisms.moments.mechanism import check_extras, check_variables
+from privfield.mechanisms.moments.mechanism import check_extras
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import ZCDP, ApproxDP, Budget, NonPrivate, check_budget
 from privfield.privacy.ledger import Ledger

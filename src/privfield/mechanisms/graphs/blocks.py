@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privfield.data.signs import check_variables
 from privfield.errors import InputError
-from privfield.mechanisms.moments.mechanism import check_variables
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.randomness import Entropy
 from privfield.schema import Schema

@@ -8,6 +8,7 @@ from fractions import Fraction
 from itertools import combinations
 from typing import Any
 
+from privfield.data.signs import check_variables
 from privfield.errors import InputError
 from privfield.mechanisms.graphs.blocks import find_variables
 from privfield.mechanisms.graphs.margins import (
@@ -21,7 +22,8 @@ from privfield.mechanisms.graphs.margins import (
     threshold_graph,
 )
 from privfield.mechanisms.graphs.release import StructureRelease, named_edges
-from privfield.mechanisms.moments.mechanism import check_extras, check_variables, sum_moments
+from privfield.mechanisms.moments.mechanism import check_extras
+from privfield.mechanisms.moments.sums import sum_moments
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import ApproxDP, NonPrivate
 from privfield.privacy.ledger import Ledger

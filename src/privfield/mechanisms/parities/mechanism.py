@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privfield.data.signs import check_variables
 from privfield.errors import InputError
-from privfield.mechanisms.moments.mechanism import check_extras, check_variables
+from privfield.mechanisms.moments.mechanism import check_extras
 from privfield.mechanisms.parities.answers import Method, ParityAnswers, count_sets, parity_sets
 from privfield.mechanisms.parities.checks import (
     check_adjacency,

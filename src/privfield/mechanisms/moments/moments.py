@@ -1,0 +1,83 @@
+"""What a release of moments holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfield.errors import InputError
+from privfield.privacy.adjacency import Adjacency
+from privfield.privacy.budgets import Budget, NonPrivate
+from privfield.privacy.noise import LAWS, LawName, NoiseLaw
+from privfield.privacy.released import Released
+
+
+@dataclass(frozen=True, eq=False)
+class Moments(Released):
+    """Noisy sums over people: `pairs[i, j]` of x_i·x_j and `singles[i]` of x_i, x = ±1.
+
+    `pairs` is symmetric with a zero diagonal; each pair was released once. `noise` and `scale` are
+    the law of every number. `total` is the public number of rows; where it is private it is None
+    and `count` is its noisy value. Everything computed from these numbers costs nothing more.
+    """
+
+    KIND = "moments"
+
+    names: tuple[str, ...]
+    pairs: NDArray[np.int64]
+    singles: NDArray[np.int64]
+    noise: LawName
+    scale: float
+    total: int | None
+    count: int | None
+    cost: Budget | NonPrivate
+    adjacency: Adjacency
+    stamp: str | None = None
+
+    def __post_init__(self) -> None:
+        p = len(self.names)
+        if self.pairs.shape != (p, p) or self.singles.shape != (p,):
+            raise InputError(
+                f"pairs and singles must have shapes {(p, p)} and {(p,)}; "
+                f"got {self.pairs.shape} and {self.singles.shape}."
+            )
+        if (self.pairs != self.pairs.T).any() or self.pairs.diagonal().any():
+            raise InputError("pairs must be symmetric with a zero diagonal.")
+        if (self.total is None) == (self.count is None):
+            raise InputError(
+                "either total or count must be given: the number of rows, or a noisy one."
+            )
+        size = self.total if self.count is None else self.count
+        if isinstance(size, bool) or not isinstance(size, int | np.integer):
+            raise InputError("total and count must be whole numbers.")
+        fits = self.scale == 0 if self.noise == "none" else 0 < self.scale < np.inf
+        if self.noise not in LAWS or not fits:
+            raise InputError(f"noise {self.noise!r} does not go with the scale {self.scale}.")
+        self.pairs.flags.writeable = self.singles.flags.writeable = False
+
+    @property
+    def rows(self) -> float:
+        """The number of rows to divide by, at least 1: public, or the noisy one."""
+        return float(max(1, self.total or 0, self.count or 0))
+
+    @property
+    def law(self) -> NoiseLaw:
+        """The noise of each number."""
+        return NoiseLaw(self.noise, self.scale)
+
+    def means(self) -> NDArray[np.float64]:
+        """Noisy E[x_i]; noise may take it out of [−1, 1]."""
+        return np.asarray(self.singles / self.rows)
+
+    def correlations(self) -> NDArray[np.float64]:
+        """Noisy E[x_i x_j], ones on the diagonal; `onto_elliptope` makes it possible again."""
+        return np.asarray(self.pairs / self.rows + np.eye(len(self.names)))
+
+    def __repr__(self) -> str:
+        stamp = f"{self.stamp}. " if self.stamp else ""
+        return (
+            f"<{stamp}Moments of {len(self.names)} variables, {self.noise} noise of scale "
+            f"{self.scale:.4g}, cost {self.cost}, {self.adjacency}>"
+        )
