@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import chi2
 
 from privfield.privacy.budgets import ZCDP, Cost
-from privfield.privacy.laws import Choice, Flip, Noise, NoNoise, StableCoin, total_loss
+from privfield.privacy.laws import Choice, Flip, Noise, NoNoise, StableValue, total_loss
 from privfield.privacy.noise import NoiseLaw
 from privfield.privacy.randomness import Entropy
 from privfield.privacy.stability import release_probabilities
@@ -81,12 +81,15 @@ def test_permute_and_flip_has_its_probabilities():
     assert fits(np.bincount(chosen, minlength=2), [worse, 1 - worse])
 
 
-def test_a_stable_coin_falls_as_often_as_it_should():
+def test_a_stable_value_comes_out_as_often_as_it_should():
     epsilon, delta = Fraction(1), Fraction(1, 100)
-    law = StableCoin(epsilon, delta)
+    law = StableValue(epsilon, delta)
     chance = float(release_probabilities(epsilon, delta)[3])
-    out = sum(int(law.draw(np.array([3, 17]), SYSTEM)[0]) for _ in range(4000))
+    drawn = [law.draw(np.array([3, 17]), SYSTEM).tolist() for _ in range(4000)]
+    out = drawn.count([1, 17])
+    assert drawn.count([0, 0]) == 4000 - out  # the value, or nothing of it
     assert fits([4000 - out, out], [1 - chance, chance])
+    assert law.likeliest(np.array([3, 17])).tolist() == [1, 17]
 
 
 def test_losses_are_those_of_the_textbook():
@@ -100,10 +103,34 @@ def test_losses_are_those_of_the_textbook():
     assert total_loss(two, ZCDP(1)).exact_rho == Fraction(1, 128) + Fraction(2, 45)
 
 
-def test_a_stable_coin_refuses_to_price_what_it_cannot_cover():
-    law = StableCoin(Fraction(1), Fraction(1, 100))
-    same, moved, other = np.array([3, 17]), np.array([4, 17]), np.array([0, 18])
-    assert law.loss(same, moved) == Cost(Fraction(1, 2), Fraction(1, 100), 1)
-    assert law.loss(same, np.array([5, 17])).delta == 1  # stability moved by two
-    assert law.loss(same, other).delta == 1  # another value, though this one was stable
-    assert law.loss(np.array([0, 17]), other).delta == 0.01
+def test_the_loss_of_a_stable_value_is_the_least_epsilon():
+    """Against every event of the two outputs, in fractions."""
+    law = StableValue(Fraction(1), Fraction(1, 100))
+    chances = release_probabilities(law.epsilon, law.delta)
+    last = len(chances) - 1
+    for s in range(last):
+        cost = law.loss(np.array([s, 17]), np.array([s + 1, 17]))
+        assert cost == law.loss(np.array([s + 1, 17]), np.array([s, 17]))
+        events = [(chances[s], chances[s + 1])]
+        events += [(1 - p, 1 - q) for p, q in events]
+        events += [(q, p) for p, q in events]
+
+        def excess(epsilon, events=events):
+            growth = Fraction(math.exp(epsilon))
+            return max(p - growth * q for p, q in events)
+
+        assert excess(cost.epsilon + 1e-12) <= law.delta
+        assert cost.epsilon == 0 or excess(cost.epsilon - 1e-9) > law.delta
+        assert cost.epsilon <= 1 + 1e-12 and cost.exact_delta == law.delta
+    assert law.loss(np.array([0, 17]), np.array([1, 17])).epsilon == pytest.approx(1, abs=1e-12)
+
+
+def test_a_stable_value_prices_what_it_cannot_cover():
+    law = StableValue(Fraction(1), Fraction(1, 100))
+    stable, two_less, other = np.array([3, 17]), np.array([1, 17]), np.array([0, 18])
+    assert law.loss(stable, stable) == Cost(0, 0, 0)
+    assert law.loss(stable, two_less).epsilon > 1.5
+    assert law.loss(stable, other).delta == law.loss(other, stable).delta > 0.1
+    assert law.loss(np.array([0, 17]), other) == Cost(0, release_probabilities(1, law.delta)[0], 0)
+    assert law.quieter(Fraction(2)).loss(np.array([1, 17]), np.array([0, 17])).epsilon > 1
+    assert law.loss(np.array([1 << 40, 17]), np.array([0, 17])).delta == 1  # a certainty lost

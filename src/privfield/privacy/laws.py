@@ -6,6 +6,7 @@ value what telling two data sets apart costs. docs/privacy/mechanisms.md.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -188,10 +189,10 @@ class Flip(Law):
 
 
 @dataclass(frozen=True)
-class StableCoin(Law):
-    """Whether a value is released: with probability π_s of its stability s, the first number.
+class StableValue(Law):
+    """A whole value or nothing: released with probability π_s, s its stability, the first number.
 
-    The numbers after it are a fingerprint of the value. The outcome is 1 or 0.
+    The other numbers are the value. The outcome is 1 and the value, or zeros.
     """
 
     epsilon: Fraction
@@ -199,31 +200,36 @@ class StableCoin(Law):
     factor: Fraction = Fraction(1)
 
     def draw(self, values: Whole, entropy: Entropy) -> Whole:
-        """1 if it is released."""
-        stability = int(int(values[0]) * self.factor)
+        """The value if its coin says so."""
+        stability = self._stability(values)
         out = may_release(stability, self.epsilon, self.delta, entropy=entropy)
-        return np.array([out], np.int64)
+        return self.likeliest(values) if out else np.zeros_like(values)
 
     def likeliest(self, values: Whole) -> Whole:
         """Released."""
-        return np.ones(1, np.int64)
+        return np.concatenate([np.ones(1, np.int64), values[1:]])
 
     def loss(self, values: Whole, others: Whole) -> Cost:
-        """(ε, δ), if the two outcomes are as close as that; checked in exact fractions."""
-        mine, yours = (self._chance(int(each[0])) for each in (values, others))
-        growth = Fraction(float(np.exp(float(self.epsilon)))) * (1 + Fraction(1, 10**12))
+        """The least ε at this δ where the values agree; where not, all that may come out is δ."""
+        if np.array_equal(values, others):
+            return Cost(0, 0, 0)
+        p, q = self._chance(values), self._chance(others)
+        if not np.array_equal(values[1:], others[1:]):
+            return Cost(0, max(p, q), 0)  # neither comes out where the other would
+        growth = Fraction(1)
+        for mine, yours in ((p, q), (q, p), (1 - p, 1 - q), (1 - q, 1 - p)):
+            if mine > self.delta and not yours:
+                return UNBOUNDED
+            if mine > self.delta:
+                growth = max(growth, (mine - self.delta) / yours)
+        epsilon = Fraction(math.log(growth))
+        return Cost(epsilon**2 / 2, self.delta, epsilon)
 
-        def close(p: Fraction, q: Fraction) -> bool:
-            return p <= growth * q + self.delta and (1 - p) <= growth * (1 - q) + self.delta
+    def _stability(self, values: Whole) -> int:
+        return int(int(values[0]) * self.factor)
 
-        if np.array_equal(values[1:], others[1:]):
-            fine = close(mine, yours) and close(yours, mine)
-        else:  # two values: nothing of one may come out where the other is, beyond δ
-            fine = max(mine, yours) <= self.delta
-        return Cost(self.epsilon**2 / 2, self.delta, self.epsilon) if fine else UNBOUNDED
-
-    def _chance(self, stability: int) -> Fraction:
-        return release_probability(int(stability * self.factor), self.epsilon, self.delta)
+    def _chance(self, values: Whole) -> Fraction:
+        return release_probability(self._stability(values), self.epsilon, self.delta)
 
     def quieter(self, factor: Fraction) -> Self:
         """Stability counted that many times."""
