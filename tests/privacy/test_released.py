@@ -1,6 +1,8 @@
 """Saved releases: one base, the same files as ever, and damaged ones refused."""
 
+from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -48,25 +50,25 @@ def sgd(cost):
 
 ALL = [*examples(pf.ZCDP(0.3)), *examples(pf.NON_PRIVATE), sgd(pf.ApproxDP(1, 1e-6))]
 
-COMMON = {"kind", "format", "cost", "stamp"}
+COMMON = {"kind", "format", "version", "cost", "stamp"}
 KEYS = {  # of files that exist: they must stay readable
     "moments": {"names", "noise", "scale", "total", "count", "adjacency"},
     "pseudolikelihood-trajectory": {"names", "numbers", "adjacency"},
     "frank-wolfe-trajectory": {"regressions", "columns", "radius", "adjacency", "about"},
     "sgd-trajectory": {"schema", "cliques", "numbers", "adjacency"},
     "chain measurements": {
-        *("version", "states", "noise", "scales", "grids", "limit", "adjacency", "unit"),
+        *("states", "noise", "scales", "grids", "limit", "adjacency", "unit"),
     },
     "measurements": {
-        *("version", "schema", "cliques", "noise", "scales", "grid", "total", "adjacency"),
+        *("schema", "cliques", "noise", "scales", "grid", "total", "adjacency"),
         "centred",
     },
-    "network-statistics": {"version", "digest", "names", "counts", "origins", "steps", "laws"},
+    "network-statistics": {"digest", "names", "counts", "origins", "steps", "laws"},
     "network-local": {
-        *("version", "digest", "count", "origin", "step", "epsilon", "ceiling", "slope"),
+        *("digest", "count", "origin", "step", "epsilon", "ceiling", "slope"),
     },
     "network-objective": {
-        *("version", "digest", "cell", "step", "bound", "epsilon_noise", "epsilon_slope"),
+        *("digest", "cell", "step", "bound", "epsilon_noise", "epsilon_slope"),
         *("ridge", "scale"),
     },
 }
@@ -119,3 +121,37 @@ def test_costs_and_stamps():
     assert stamp_of(pf.ZCDP(1), None) is None
     assert stamp_of(pf.ZCDP(1), 0) == STAMP
     assert stamp_of(pf.NON_PRIVATE, 0).startswith("NOT PRIVATE: no noise")
+
+
+@dataclass(frozen=True)
+class Inner:
+    number: int
+    part: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class Outer(Released):
+    KIND = "outer"
+    NAMES: ClassVar[dict[str, str]] = {"tables": "table"}
+    LATER = ("note",)
+
+    tables: tuple[np.ndarray, ...]
+    inside: tuple[Inner, ...]
+    note: str = ""
+
+
+@pytest.mark.parametrize("many", [0, 1, 11])
+def test_lists_of_arrays_and_of_small_values_are_stored(many):
+    tables = tuple(np.arange(n) for n in range(many))
+    value = Outer(tables, (Inner(1, 0.5), Inner(2, None)), "n")
+    again = Outer.from_bytes(value.to_bytes())
+    assert again.inside == value.inside and again.note == "n"
+    assert [t.tolist() for t in again.tables] == [t.tolist() for t in tables]
+    header, arrays = unpack("outer", value.to_bytes(), "x")
+    assert header["inside"] == [[1, 0.5], [2, None]]
+    assert set(arrays) == {f"table{n}" for n in range(many)}
+    del header["kind"], header["note"]
+    assert Outer.from_bytes(pack("outer", header, arrays)).note == ""  # an old file
+    for wrong in ([[1]], [[1, 0.5, 2]], [["1", 0.5]], [1]):
+        with pytest.raises(pf.InputError, match="damaged"):
+            Outer.from_bytes(pack("outer", {**header, "inside": wrong}, arrays))

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 from abc import ABC
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from fractions import Fraction
+from itertools import count, takewhile
 from types import NoneType, UnionType
 from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privfield._version import __version__
 from privfield.errors import InputError
 from privfield.files import pack, read_bytes, unpack, write_whole
 from privfield.privacy.adjacency import Adjacency
@@ -43,13 +45,15 @@ class Released(ABC):
         header: Header = {}
         arrays: Arrays = {}
         for name in (each.name for each in fields(self)):  # type: ignore[arg-type]
-            value = getattr(self, name)
+            value, stored = getattr(self, name), self.NAMES.get(name, name)
             if isinstance(value, np.ndarray):
                 arrays[name] = value
             elif isinstance(value, Released):
                 arrays[name] = np.frombuffer(value.to_bytes(), np.uint8)
+            elif isinstance(value, tuple) and value and isinstance(value[0], np.ndarray):
+                arrays |= {f"{stored}{place}": array for place, array in enumerate(value)}
             else:
-                header[self.NAMES.get(name, name)] = encode(value)
+                header[stored] = encode(value)
         return header, arrays
 
     @classmethod
@@ -67,6 +71,9 @@ class Released(ABC):
                     if inner is None
                     else inner.from_bytes(arrays[name].tobytes())
                 )
+            elif f"{stored}0" in arrays:
+                places = takewhile(arrays.__contains__, (f"{stored}{n}" for n in count()))
+                found[name] = tuple(arrays[place] for place in places)
             elif stored in header:
                 found[name] = decode(hints[name], header[stored])
             elif any(_is(kind, Released) for kind in kinds):
@@ -89,7 +96,7 @@ class Released(ABC):
     def to_bytes(self) -> bytes:
         """The bytes of a saved file: a zip of JSON and arrays."""
         header, arrays = self._parts()
-        return pack(self.KIND, {"format": self.FORMAT, **header}, arrays)
+        return pack(self.KIND, {"format": self.FORMAT, "version": __version__, **header}, arrays)
 
     @classmethod
     def from_bytes(cls, data: bytes, source: str = "this") -> Self:
@@ -131,6 +138,8 @@ def encode(value: Any) -> Any:
         return str(value)
     if isinstance(value, tuple | list):
         return [encode(item) for item in value]
+    if is_dataclass(value):
+        return [encode(getattr(value, each.name)) for each in fields(value)]
     return value.item() if isinstance(value, np.generic) else value
 
 
@@ -158,6 +167,10 @@ def decode(hint: Any, data: Any) -> Any:
         if len(inner) == 2 and inner[1] is Ellipsis:
             return tuple(decode(inner[0], item) for item in data)
         return tuple(decode(each, item) for each, item in zip(inner, data, strict=True))
+    if isinstance(kind, type) and is_dataclass(kind):
+        hints = get_type_hints(kind)
+        pairs = zip(fields(kind), data, strict=True)
+        return kind(*(decode(hints[each.name], item) for each, item in pairs))
     return _plain(kinds, data)
 
 

@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privfield._version import __version__
 from privfield.algebra.contrasts import cell_variance, centre, combine
 from privfield.errors import InputError
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import Budget, NonPrivate
 from privfield.privacy.noise import LAWS, LawName, NoiseLaw
-from privfield.privacy.released import Arrays, Header, Released, cost_from_json, cost_to_json
+from privfield.privacy.released import Released
 from privfield.schema import Schema
 
 
@@ -33,6 +32,8 @@ class Measurements(Released):
     """
 
     KIND = "measurements"
+    NAMES: ClassVar[dict[str, str]] = {"tables": "table"}
+    LATER = ("centred",)
 
     schema: Schema
     cliques: tuple[tuple[str, ...], ...]
@@ -172,40 +173,6 @@ class Measurements(Released):
             if self.centred[position] and sorted(names) == [n for n in wanted if n not in one]:
                 return position
         raise InputError(f"clique {tuple(clique)!r} was not measured; see .cliques for what was.")
-
-    def _parts(self) -> tuple[Header, Arrays]:
-        header = {
-            "version": __version__,
-            "schema": self.schema.to_toml(),
-            "cliques": [list(clique) for clique in self.cliques],
-            "noise": self.noise,
-            "scales": list(self.scales),
-            "grid": self.grid,
-            "total": self.total,
-            "cost": cost_to_json(self.cost),
-            "adjacency": None if self.adjacency is None else str(self.adjacency),
-            "stamp": self.stamp,
-            "centred": list(self.centred),
-        }
-        return header, {f"table{index}": table for index, table in enumerate(self.tables)}
-
-    @classmethod
-    def _from_parts(cls, header: Header, arrays: Arrays) -> Self:
-        cliques = tuple(tuple(clique) for clique in header["cliques"])
-        adjacency = header["adjacency"]
-        return cls(
-            Schema.from_toml(header["schema"]),
-            cliques,
-            tuple(arrays[f"table{index}"] for index in range(len(cliques))),
-            header["noise"],
-            tuple(header["scales"]),
-            header["total"],
-            cost_from_json(header["cost"]),
-            None if adjacency is None else Adjacency.parse(adjacency),
-            header["grid"],
-            header["stamp"],
-            tuple(header.get("centred", ())),
-        )
 
     def __repr__(self) -> str:
         stamp = f"{self.stamp}. " if self.stamp else ""
