@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from privfield.mechanisms.moments.mechanism import SecondMoments
 from privfield.mechanisms.tables.mechanism import ContingencyTables
 from privfield.privacy.mechanism import Mechanism
 
-MECHANISMS: tuple[type[Mechanism[Any]], ...] = (ContingencyTables,)
+MECHANISMS: tuple[type[Mechanism[Any]], ...] = (
+    ContingencyTables,
+    SecondMoments,
+)

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from collections.abc import Iterator, Sequence
+from dataclasses import KW_ONLY, asdict, dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from privfield.data.signs import check_variables, read_signs
-from privfield.data.table import unit_weight
+from privfield.data.table import unit_of, unit_weight
 from privfield.errors import InputError
 from privfield.mechanisms.moments.moments import Moments
 from privfield.mechanisms.moments.sums import sum_moments
+from privfield.mechanisms.worlds import small_tables
 from privfield.privacy.adjacency import Adjacency, Sensitivity
-from privfield.privacy.budgets import Budget, NonPrivate, check_budget
+from privfield.privacy.budgets import Budget, NonPrivate
+from privfield.privacy.laws import Noise
 from privfield.privacy.ledger import Ledger
-from privfield.privacy.mechanism import release
-from privfield.privacy.noise import NoiseLaw, add_noise, check_seed, choose_noise
-from privfield.privacy.released import stamp_of, tell
-from privfield.progress import Progress, ProgressCallback
+from privfield.privacy.mechanism import Mechanism, Run, World
+from privfield.privacy.noise import NoiseLaw, check_seed, choose_noise
+from privfield.privacy.randomness import Randomness
+from privfield.privacy.terms import Terms
+from privfield.progress import ProgressCallback
 from privfield.schema import Schema
 
 
@@ -75,69 +79,111 @@ def measure_moments(
     >>> int(m.pairs[0, 1]), m.singles.tolist(), m.total
     (800, [200, 0], 1000)
     """
+    terms = Terms(
+        budget,
+        Adjacency.parse(adjacency),
+        unit=unit_of(schema),
+        ledger=ledger,
+        job=job,
+        insecure_seed=insecure_seed,
+        progress=progress,
+    )
     labels = check_variables(data, schema, names)
-    spend = check_budget(budget)
-    neighbours = Adjacency.parse(adjacency)
-    check_extras(insecure_seed, progress)
-    unit = None if schema is None else schema.unit
-    rows_are_public = neighbours is Adjacency.REPLACE_ONE and unit is None
-    weight = 1 if schema is None else unit_weight(schema)
-    sensitivity = moment_sensitivity(neighbours, len(labels), not rows_are_public, weight)
-    law, cost = NoiseLaw("none", 0.0), spend
-    if isinstance(spend, Budget):
-        law, cost = choose_noise(spend, sensitivity, noise)
+    return SecondMoments(terms, names=labels, schema=schema, noise=noise).release(data)
 
-    def prepare() -> Callable[[], bytes]:
-        batches = read_signs(data, schema)
 
-        def run() -> bytes:
-            tell(progress, Progress("counting"))
-            pairs, singles, rows = sum_moments(batches, len(labels))
-            upper = np.triu_indices(len(labels), 1)
-            numbers = np.concatenate([pairs[upper], singles])
-            if not rows_are_public:
-                numbers = np.append(numbers, rows)
-            tell(progress, Progress("adding noise"))
-            if law.name != "none":
-                numbers = add_noise(numbers, law, insecure_seed)
+@dataclass(frozen=True, eq=False)
+class SecondMoments(Mechanism[Moments]):
+    """Sums of x_i·x_j and x_i, and the number of rows where it is private, with additive noise."""
+
+    noun = "moments"
+    page = "moments.md"
+    releases = Moments
+
+    _: KW_ONLY
+    names: tuple[str, ...]
+    schema: Schema | None = None
+    noise: str = "auto"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.priced  # noqa: B018  # refuses noise that the budget does not admit
+
+    @cached_property
+    def priced(self) -> tuple[NoiseLaw, Budget | NonPrivate]:
+        """The noise of every number, and what it costs."""
+        budget = self.terms.budget
+        if isinstance(budget, NonPrivate):
+            return NoiseLaw("none", 0.0), budget
+        weight = 1 if self.schema is None else unit_weight(self.schema)
+        with_count = not self.terms.rows_are_public
+        moved = moment_sensitivity(self.terms.adjacency, len(self.names), with_count, weight)
+        return choose_noise(budget, moved, self.noise)
+
+    @property
+    def cost(self) -> Budget | NonPrivate:
+        """What the noise keeps."""
+        return self.priced[1]
+
+    @property
+    def title(self) -> str:
+        """How many variables."""
+        law = self.priced[0]
+        return f"second moments of {len(self.names)} variables with {law.name} noise"
+
+    def request(self) -> dict[str, Any]:
+        """Schema, names and noise."""
+        law = self.priced[0]
+        return {
+            "what": "moments",
+            "schema": None if self.schema is None else asdict(self.schema),
+            "names": self.names,
+            "noise": [law.name, law.scale],
+            "adjacency": str(self.terms.adjacency),
+            "insecure": self.terms.insecure_seed is not None,
+        }
+
+    def open(self, data: Any) -> Run[Moments]:
+        """Sum in one pass, then one draw of noise for all numbers."""
+        check_variables(data, self.schema, self.names if self.schema is None else None)
+        batches, terms, size = read_signs(data, self.schema), self.terms, len(self.names)
+
+        def run(randomness: Randomness) -> Moments:
+            terms.tell("counting")
+            pairs, singles, rows = sum_moments(batches, size)
+            upper = np.triu_indices(size, 1)
+            count = [] if terms.rows_are_public else [rows]
+            exact = np.concatenate([pairs[upper], singles, np.array(count, np.int64)])
+            terms.tell("adding noise")
+            law = self.priced[0]
+            noisy = randomness.draw("moments", Noise.on(law, exact.size), exact)
             found = np.zeros_like(pairs)
-            found[upper] = numbers[: len(upper[0])]
-            result = Moments(
-                labels,
+            found[upper] = noisy[: len(upper[0])]
+            return Moments(
+                self.names,
                 found + found.T,
-                numbers[len(upper[0]) :][: len(labels)],
+                noisy[len(upper[0]) :][:size],
                 law.name,
                 law.scale,
-                rows if rows_are_public else None,
-                None if rows_are_public else int(numbers[-1]),
-                cost,
-                neighbours,
-                stamp_of(spend, insecure_seed),
+                rows if terms.rows_are_public else None,
+                None if terms.rows_are_public else int(noisy[-1]),
+                self.cost,
+                terms.adjacency,
+                terms.stamp,
             )
-            return result.to_bytes()
 
         return run
 
-    request = {
-        "what": "moments",
-        "schema": None if schema is None else asdict(schema),
-        "names": labels,
-        "noise": [law.name, law.scale],
-        "adjacency": str(neighbours),
-        "insecure": insecure_seed is not None,
-    }
-    released = release(
-        prepare,
-        what=f"second moments of {len(labels)} variables with {law.name} noise",
-        cost=cost,
-        budget=spend,
-        adjacency=neighbours,
-        unit="row" if unit is None else f"person ({unit.column})",
-        request=request,
-        ledger=ledger,
-        job=job,
-    )
-    return Moments.from_bytes(released)
+    @classmethod
+    def worlds(cls, terms: Terms) -> Iterator[World]:
+        """Three signs, with either noise: rows, and people of at most two."""
+        for schema, units, build, name in small_tables((2, 2, 2)):
+            if schema.unit is not None and schema.unit.rows is None:
+                continue  # rows of −1 and +1 carry no weights
+            here = replace(terms, unit=unit_of(schema))
+            for noise in ("laplace", "gaussian")[: 1 if terms.is_pure else 2]:
+                mechanism = cls(here, names=schema.names, schema=schema, noise=noise)
+                yield World(mechanism, units, build, [units[:1], units[-2:]], f"{noise}, {name}")
 
 
 def check_extras(insecure_seed: object, progress: object) -> None:
