@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from privfield.mechanisms.gradients.pseudolikelihood import PseudolikelihoodGradients
 from privfield.mechanisms.moments.mechanism import SecondMoments
 from privfield.mechanisms.tables.mechanism import ContingencyTables
 from privfield.privacy.mechanism import Mechanism
@@ -11,4 +12,5 @@ from privfield.privacy.mechanism import Mechanism
 MECHANISMS: tuple[type[Mechanism[Any]], ...] = (
     ContingencyTables,
     SecondMoments,
+    PseudolikelihoodGradients,
 )

@@ -38,6 +38,7 @@ class Released(ABC):
     KIND: ClassVar[str]
     FORMAT: ClassVar[int] = 1
     NAMES: ClassVar[dict[str, str]] = {}
+    LISTS: ClassVar[dict[str, tuple[str, ...]]] = {}  # fields that are stored in one list
     LATER: ClassVar[tuple[str, ...]] = ()  # fields that older files lack: they get the default
 
     def _parts(self) -> tuple[Header, Arrays]:
@@ -54,6 +55,8 @@ class Released(ABC):
                 arrays |= {f"{stored}{place}": array for place, array in enumerate(value)}
             else:
                 header[stored] = encode(value)
+        for stored, names in self.LISTS.items():
+            header[stored] = [header.pop(name) for name in names]
         return header, arrays
 
     @classmethod
@@ -61,6 +64,8 @@ class Released(ABC):
         """Undo `_parts`."""
         found: dict[str, Any] = {}
         hints = get_type_hints(cls)
+        for stored, names in cls.LISTS.items():
+            header = {**header, **dict(zip(names, header[stored], strict=True))}
         for name in (each.name for each in fields(cls)):  # type: ignore[arg-type]
             stored = cls.NAMES.get(name, name)
             kinds = _kinds(hints[name])
@@ -149,6 +154,8 @@ def decode(hint: Any, data: Any) -> Any:
     if data is None and NoneType in kinds:
         return None
     if any(_is(kind, Budget | NonPrivate) for kind in kinds):
+        if data is None and NonPrivate in kinds:  # how older files say it
+            return NON_PRIVATE
         cost = cost_from_json(data["cost"] if isinstance(data, dict) and "cost" in data else data)
         if cost is None or not isinstance(cost, tuple(k for k in kinds if isinstance(k, type))):
             raise ValueError

@@ -8,8 +8,8 @@ from privfield.mechanisms.frank_wolfe.forecast import learner_call
 from privfield.mechanisms.gradients.pseudolikelihood import (
     CHANCE,
     WEIGHT,
-    _calibrate,
-    _check_settings,
+    calibrate,
+    check_settings,
 )
 from privfield.mechanisms.moments.mechanism import moment_sensitivity
 from privfield.mechanisms.tables.forecast import coupling_errors
@@ -63,8 +63,8 @@ def pseudolikelihood(request: Request) -> MethodForecast:
             note=why,
         )
     p = request.variables
-    steps, square = _check_settings(p, None, request.width, None)
-    law = _calibrate(request.budget, square * (WEIGHT * CHANCE) ** 2, steps, request.adjacency)[0]
+    steps, square = check_settings(p, None, request.width, None)
+    law = calibrate(request.budget, square * (WEIGHT * CHANCE) ** 2, steps, request.adjacency)[0]
     noise = law.deviation / (WEIGHT * CHANCE)
     # steps of half a Newton step forget quickly, so the mean of T/2 iterates has the noise of T/2
     # gradients; at independence the gradient has slope 1 in the coupling

@@ -5,36 +5,31 @@ docs/privacy/moments.md has the claim and the proof.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import KW_ONLY, asdict, dataclass
 from fractions import Fraction
-from functools import lru_cache
-from typing import Any, Self
+from functools import cached_property, lru_cache
+from itertools import product
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privfield.data.signs import check_variables
+from privfield.data.signs import check_variables, read_signs
 from privfield.errors import InputError
 from privfield.mechanisms.frank_wolfe.steps import check_declared_rows
-from privfield.mechanisms.moments.mechanism import check_extras
+from privfield.mechanisms.worlds import rows_of
 from privfield.privacy.adjacency import Adjacency
-from privfield.privacy.budgets import ZCDP, ApproxDP, Budget, NonPrivate, check_budget
+from privfield.privacy.budgets import ZCDP, ApproxDP, Budget, NonPrivate
+from privfield.privacy.laws import Noise
 from privfield.privacy.ledger import Ledger
-from privfield.privacy.mechanism import release
-from privfield.privacy.noise import NoiseLaw, add_noise
-from privfield.privacy.randomness import split_seed as _spread
-from privfield.privacy.released import (
-    Arrays,
-    Header,
-    Released,
-    cost_from_json,
-    cost_to_json,
-    stamp_of,
-    tell,
-)
+from privfield.privacy.mechanism import Mechanism, Run, World
+from privfield.privacy.noise import NoiseLaw
+from privfield.privacy.randomness import Randomness
+from privfield.privacy.released import Released
 from privfield.privacy.rounding import Number, exact, sqrt_above, sqrt_below
-from privfield.progress import Progress, ProgressCallback
+from privfield.privacy.terms import Terms
+from privfield.progress import ProgressCallback
 from privfield.schema import Schema
 from privfield.solvers.projections import project_l1
 
@@ -58,6 +53,7 @@ class PseudolikelihoodTrajectory(Released):
     """
 
     KIND = "pseudolikelihood-trajectory"
+    LISTS: ClassVar = {"numbers": ("unit", "scale", "width", "rows")}
 
     names: tuple[str, ...]
     gradients: NDArray[np.int64]
@@ -91,31 +87,6 @@ class PseudolikelihoodTrajectory(Released):
         total = total / kept
         return total[:, :p], total[:, p]
 
-    def _parts(self) -> tuple[Header, Arrays]:
-        header = {
-            "names": list(self.names),
-            "numbers": [self.unit, self.scale, self.width, self.rows],
-            "cost": cost_to_json(self.cost),
-            "adjacency": str(self.adjacency),
-            "stamp": self.stamp,
-        }
-        return header, {"gradients": self.gradients}
-
-    @classmethod
-    def _from_parts(cls, header: Header, arrays: Arrays) -> Self:
-        unit, scale, width, rows = map(float, header["numbers"])
-        cost = cost_from_json(header["cost"])
-        if cost is None:
-            raise ValueError
-        return cls(
-            tuple(header["names"]),
-            arrays["gradients"].astype(np.int64, casting="safe"),
-            *(unit, scale, width, rows),
-            cost,
-            Adjacency.parse(header["adjacency"]),
-            header["stamp"],
-        )
-
     def __repr__(self) -> str:
         stamp = f"{self.stamp}. " if self.stamp else ""
         return (
@@ -147,81 +118,132 @@ def measure_pseudolikelihood(
     all have at the start, √(p(2p−1))/2. The step divides by the number of rows: it is public
     under "replace-one"; under "add-remove", `declared_rows` says about how many there are.
     """
-    labels = check_variables(data, schema, names)
-    p = len(labels)
-    spend, neighbours = check_budget(budget), Adjacency.parse(adjacency)
-    if neighbours is Adjacency.FLIP_OUTCOME:
-        raise InputError("adjacency must be 'replace-one' or 'add-remove'; got 'flip-outcome'.")
-    check_extras(insecure_seed, progress)
-    if schema is not None and schema.unit is not None:
-        raise InputError("gradients of single rows are clipped: schema.unit must be None.")
-    count, bound = _check_settings(p, steps, width, clip)
-    declared = _declared(declared_rows, neighbours)
-    square = bound * (WEIGHT * CHANCE) ** 2  # of the most that a row adds
-    law, cost = NoiseLaw("none", 0.0), spend
-    if isinstance(spend, Budget):
-        law, cost = _calibrate(spend, square, count, neighbours)
+    terms = Terms(
+        budget,
+        Adjacency.parse(adjacency),
+        ledger=ledger,
+        job=job,
+        insecure_seed=insecure_seed,
+        progress=progress,
+    )
+    mechanism = PseudolikelihoodGradients(
+        terms,
+        names=check_variables(data, schema, names),
+        schema=schema,
+        width=width,
+        steps=steps,
+        clip=clip,
+        declared_rows=declared_rows,
+    )
+    return mechanism.release(data)
 
-    def prepare() -> Callable[[], bytes]:
-        from privfield.data.signs import read_signs
 
-        batches = read_signs(data, schema)
+@dataclass(frozen=True, eq=False)
+class PseudolikelihoodGradients(Mechanism[PseudolikelihoodTrajectory]):
+    """Sums of clipped gradients with Gaussian noise, each at the iterate that those before gave."""
 
-        def run() -> bytes:
-            tell(progress, Progress("reading"))
+    noun = "the pseudo-likelihood"
+    page = "moments.md"
+    releases = PseudolikelihoodTrajectory
+
+    _: KW_ONLY
+    names: tuple[str, ...]
+    schema: Schema | None = None
+    width: float = 2.0
+    steps: int | None = None
+    clip: Number | None = None
+    declared_rows: int | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.schema is not None and self.schema.unit is not None:
+            raise InputError("gradients of single rows are clipped: schema.unit must be None.")
+        self.priced  # noqa: B018  # refuses a budget that Gaussian noise does not keep
+        declared = check_declared_rows(self.declared_rows)
+        if declared is None and not self.terms.rows_are_public:
+            raise InputError(
+                "declared_rows must be given: under 'add-remove' the number of rows is private, so "
+                "say about how many there are."
+            )
+
+    @classmethod
+    def takes(cls, terms: Terms) -> bool:
+        """Not a pure ε: Gaussian noise keeps none."""
+        return super().takes(terms) and not terms.is_pure
+
+    @cached_property
+    def settings(self) -> tuple[int, Fraction]:
+        """The number of steps, and the square of the clip."""
+        return check_settings(len(self.names), self.steps, self.width, self.clip)
+
+    @cached_property
+    def priced(self) -> tuple[NoiseLaw, Budget | NonPrivate]:
+        """The noise of every number, and what all steps cost."""
+        steps, square = self.settings
+        budget = self.terms.budget
+        if isinstance(budget, NonPrivate):
+            return NoiseLaw("none", 0.0), budget
+        return calibrate(budget, square * (WEIGHT * CHANCE) ** 2, steps, self.terms.adjacency)
+
+    @property
+    def cost(self) -> Budget | NonPrivate:
+        """All of the budget's ρ."""
+        return self.priced[1]
+
+    @property
+    def title(self) -> str:
+        """How many gradients."""
+        return f"{self.settings[0]} noisy gradients of {len(self.names)} variables"
+
+    def request(self) -> dict[str, Any]:
+        """Schema, names, steps and noise."""
+        steps, square = self.settings
+        numbers = [float(self.width), self.priced[0].scale, check_declared_rows(self.declared_rows)]
+        return {
+            "what": "pseudolikelihood",
+            "schema": None if self.schema is None else asdict(self.schema),
+            "names": self.names,
+            "settings": [steps, str(square), *numbers],
+            "adjacency": str(self.terms.adjacency),
+            "insecure": self.terms.insecure_seed is not None,
+        }
+
+    def open(self, data: Any) -> Run[PseudolikelihoodTrajectory]:
+        """Read all rows, then one draw for each step."""
+        check_variables(data, self.schema, self.names if self.schema is None else None)
+        batches, terms, p = read_signs(data, self.schema), self.terms, len(self.names)
+        (steps, clip), law = self.settings, self.priced[0]
+
+        def run(randomness: Randomness) -> PseudolikelihoodTrajectory:
+            terms.tell("reading")
             signs = np.concatenate([np.empty((0, p), np.int8), *batches])
-            rows = float(max(1, len(signs)) if declared is None else declared)
+            rows = float(check_declared_rows(self.declared_rows) or max(1, len(signs)))
             joint = np.zeros((p, p + 1))
-            found = np.empty((count, p * (p + 1) // 2), np.int64)
-            for step in range(count):
-                total = clipped_gradient(_chunks(signs), joint, square)
-                if law.name != "none":
-                    seed = None if insecure_seed is None else _spread(insecure_seed, step)
-                    total = add_noise(total, law, seed)
-                joint = _move(joint, total, rows, float(width))
-                found[step] = total
-                tell(progress, Progress("noisy gradients", step + 1))
-            numbers = (1 / (WEIGHT * CHANCE), law.scale, float(width), rows)
-            stamp = stamp_of(spend, insecure_seed)
-            result = PseudolikelihoodTrajectory(labels, found, *numbers, cost, neighbours, stamp)
-            return result.to_bytes()
+            found = np.empty((steps, p * (p + 1) // 2), np.int64)
+            noise = Noise.on(law, found.shape[1])
+            for step in range(steps):
+                exact = clipped_gradient(_chunks(signs), joint, clip * (WEIGHT * CHANCE) ** 2)
+                found[step] = randomness.draw("gradient", noise, exact)
+                joint = _move(joint, found[step], rows, float(self.width))
+                terms.tell("noisy gradients", step + 1)
+            numbers = (1 / (WEIGHT * CHANCE), law.scale, float(self.width), rows)
+            return PseudolikelihoodTrajectory(
+                self.names, found, *numbers, self.cost, terms.adjacency, terms.stamp
+            )
 
         return run
 
-    request = {
-        "what": "pseudolikelihood",
-        "schema": None if schema is None else asdict(schema),
-        "names": labels,
-        "settings": [count, str(bound), float(width), law.scale, declared],
-        "adjacency": str(neighbours),
-        "insecure": insecure_seed is not None,
-    }
-    released = release(
-        prepare,
-        what=f"{count} noisy gradients of {p} variables",
-        cost=cost,
-        budget=spend,
-        adjacency=neighbours,
-        unit="row",
-        request=request,
-        ledger=ledger,
-        job=job,
-    )
-    return PseudolikelihoodTrajectory.from_bytes(released)
+    @classmethod
+    def worlds(cls, terms: Terms) -> Iterator[World]:
+        """Two signs, three steps: at the default clip, and at one that every row meets."""
+        units = list(product((-1, 1), repeat=2))
+        declared = None if terms.rows_are_public else 2
+        for clip in (None, Fraction(1, 2)):
+            mechanism = cls(terms, names=("a", "b"), steps=3, clip=clip, declared_rows=declared)
+            yield World(mechanism, units, rows_of(2), [units[:2], units[-1:]], f"clip {clip}")
 
 
-def _declared(declared: object, adjacency: Adjacency) -> int | None:
-    """The declared number of rows where the true one is private; None where it is public."""
-    found = check_declared_rows(declared)
-    if found is None and adjacency is not Adjacency.REPLACE_ONE:
-        raise InputError(
-            "declared_rows must be given: under 'add-remove' the number of rows is private, so say "
-            "about how many there are."
-        )
-    return found
-
-
-def _check_settings(
+def check_settings(
     p: int, steps: object, width: object, clip: Number | None
 ) -> tuple[int, Fraction]:
     """The number of steps, and the square of the clip."""
@@ -238,13 +260,11 @@ def _check_settings(
     return int(count), square  # type: ignore[call-overload]
 
 
-def _calibrate(
+def calibrate(
     budget: Budget, square: Fraction, steps: int, adjacency: Adjacency
 ) -> tuple[NoiseLaw, Budget]:
     """Discrete Gaussian noise: one row moves a sum by Δ ≤ R, or 2R if it is replaced."""
-    if not isinstance(budget, ZCDP | ApproxDP) or (
-        isinstance(budget, ApproxDP) and budget.exact_delta == 0
-    ):
+    if not isinstance(budget, ZCDP | ApproxDP) or budget.is_pure:
         raise InputError(
             "budget must have δ > 0 or be in ρ (pf.ApproxDP, pf.ZCDP) for method "
             "'pseudolikelihood': its Gaussian noise satisfies no pure ε."
