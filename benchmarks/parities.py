@@ -146,7 +146,9 @@ def learning():
             for model in models:
                 data = model.sample(n, rng)
                 for name, settings in LEARNERS.items():
-                    learner = pf.PolynomialLearner(pf.ZCDP(LEARN_RHO), ORDER, 1.5, **settings)
+                    learner = pf.PolynomialLearner(
+                        pf.ZCDP(LEARN_RHO), order=ORDER, width=1.5, **settings
+                    )
                     errors[name].append(maximal_error(model, learner.fit(data)))
                     if name == "Algorithm 5":
                         true, found = set(model.maximal_monomials), set(learner.maximal_)
@@ -202,7 +204,9 @@ def shares(p=10, rows=(1_000, 10_000, 100_000), turns=6):
             data = model.sample(n, rng)
             truth = mean_derivatives_of(model)
             for share in SHARES:
-                learner = pf.PolynomialLearner(pf.ZCDP(LEARN_RHO), ORDER, 1.5, query_share=share)
+                learner = pf.PolynomialLearner(
+                    pf.ZCDP(LEARN_RHO), order=ORDER, width=1.5, query_share=share
+                )
                 learner.fit(data)
                 largest[share].append(maximal_error(model, learner))
                 found = learner.derivatives_

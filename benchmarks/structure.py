@@ -192,7 +192,7 @@ def check(rows: int, runs: int) -> None:
         weights, sample = regular_ising(P, GRAPHS[seed % len(GRAPHS)], WEIGHT)
         data = sample(rows, np.random.default_rng([9, seed]))
         data = data[np.random.default_rng(seed).permutation(rows)]
-        graph = pf.StructureLearner(BUDGET, 1.2, WEIGHT).fit(data).graph_
+        graph = pf.StructureLearner(BUDGET, width=1.2, min_weight=WEIGHT).fit(data).graph_
         if graph is not None:
             released += 1
             edges = {(f"x{i}", f"x{j}") for i, j in np.argwhere(np.triu(weights))}
@@ -229,11 +229,13 @@ def speed(rows: int) -> None:
     data = np.concatenate([sample(100_000, np.random.default_rng(k)) for k in range(rows // 10**5)])
     times = {}
     for name, budget in (("not private", pf.NON_PRIVATE), ("all blocks", BUDGET)):
-        pf.StructureLearner(budget, 1.2, WEIGHT).fit(data[:5000])  # loads what is loaded lazily
+        pf.StructureLearner(budget, width=1.2, min_weight=WEIGHT).fit(
+            data[:5000]
+        )  # loads what is loaded lazily
         runs = []
         for _ in range(3):
             start, wall = time.process_time(), time.perf_counter()
-            pf.StructureLearner(budget, 1.2, WEIGHT).fit(data)
+            pf.StructureLearner(budget, width=1.2, min_weight=WEIGHT).fit(data)
             runs.append((time.process_time() - start, time.perf_counter() - wall))
         times[name] = min(runs)
     print(f"p = {P}, n = {rows:,}: best of 3\n")

@@ -85,7 +85,11 @@ def known_edges(
     inside = {v for edge in edges for v in edge}
     cliques = [tuple(schema.names[v] for v in edge) for edge in edges]
     cliques += [(name,) for v, name in enumerate(schema.names) if v not in inside]
-    model = pf.MarginalLearner(BUDGET, cliques, schema, adjacency=adjacency).fit(rows).model_
+    model = (
+        pf.MarginalLearner(BUDGET, cliques=cliques, schema=schema, adjacency=adjacency)
+        .fit(rows)
+        .model_
+    )
     return Result(model, set(edges), time.process_time() - start)
 
 

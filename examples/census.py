@@ -101,7 +101,9 @@ def main() -> None:
     print(f"Married children among 50,000 synthetic people: {(married[ages == 0] == 1).sum()}.")
 
     truth = pf.measure(people, SCHEMA, list(combinations(SCHEMA.names, 2)), pf.NON_PRIVATE)
-    flat = pf.MarginalLearner(budget, [(name,) for name in SCHEMA.names], SCHEMA).fit(people)
+    flat = pf.MarginalLearner(
+        budget, cliques=[(name,) for name in SCHEMA.names], schema=SCHEMA
+    ).fit(people)
     near, far = pair_distance(model, truth), pair_distance(flat.model_, truth)
     print("These people are made up, so we may look. Distance of pair tables from the data:")
     print(f"{near:.4f}; of a model without edges {far:.4f}.")

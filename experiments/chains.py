@@ -68,9 +68,9 @@ def figure(path: Path, trials: int) -> None:
     names, sessions = read_msnbc(path)
     train, test = split(sessions)
     read = time.perf_counter()
-    limited = ChainLearner(pf.NON_PRIVATE, names).fit(train)
+    limited = ChainLearner(pf.NON_PRIVATE, states=names).fit(train)
     counted = time.perf_counter()
-    best = ChainLearner(pf.NON_PRIVATE, names, limit=65_536).fit(train)
+    best = ChainLearner(pf.NON_PRIVATE, states=names, limit=65_536).fit(train)
     tops = [each.evaluate(test).mean for each in (limited, best)]
     lines = [
         f"{len(sessions):,} sessions, {len(train):,} to learn from; read in {read - begin:.1f} s, "
@@ -87,7 +87,7 @@ def figure(path: Path, trials: int) -> None:
         for method in COLOURS:
             scores = []
             for _ in range(trials):
-                learner = ChainLearner(pf.PureDP(epsilon), names, method=method).fit(train)
+                learner = ChainLearner(pf.PureDP(epsilon), states=names, method=method).fit(train)
                 scores.append(learner.evaluate(test).mean)
             found[method].append(scores)
             cells.append(f"{np.mean(scores):.4f} ± {np.std(scores):.4f}")
@@ -149,7 +149,7 @@ def limit(path: Path, trials: int) -> None:
             for most in LIMITS:
                 budget = pf.NON_PRIVATE if epsilon is None else pf.PureDP(epsilon)
                 scores = [
-                    ChainLearner(budget, names, limit=most).fit(people).evaluate(test).mean
+                    ChainLearner(budget, states=names, limit=most).fit(people).evaluate(test).mean
                     for _ in range(1 if epsilon is None else trials)
                 ]
                 cells.append(f"{np.mean(scores):.4f}")

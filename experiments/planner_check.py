@@ -131,7 +131,11 @@ def _table_point(levels, p, n, budget, listed):
         schema, edges, truth = levels_ring(levels, p, rng)
         cliques = edges if listed else list(combinations(schema.names, 2))
         asked = edges if listed else "all-pairs"
-        model = pf.MarginalLearner(budget, asked, schema).fit(truth.sample(n, rng)).model_
+        model = (
+            pf.MarginalLearner(budget, cliques=asked, schema=schema)
+            .fit(truth.sample(n, rng))
+            .model_
+        )
         errors.append(_variation(truth, model, cliques))
     found = method(plan(schema, n, budget, model="pairwise", cliques=asked), "tables")
     setting = f"k={levels} n={n:,} {budget!r} {'ring' if listed else 'all pairs'}"
@@ -231,7 +235,7 @@ def chains():
                     states = [f"s{i}" for i in range(k)]
                     truth = pf.ChainModel(tuple(states), np.full(k, 1 / k), rows)
                     paths = _walks(rows, n, 5, rng)
-                    learner = pf.ChainLearner(pf.PureDP(epsilon), list(range(k)), limit=4)
+                    learner = pf.ChainLearner(pf.PureDP(epsilon), states=list(range(k)), limit=4)
                     model = learner.fit(paths).model_
                     gaps = np.abs(model.transition - truth.transition).sum(axis=1) / 2
                     errors.append(gaps.mean())

@@ -27,7 +27,7 @@ PUBLIC = {  # loaded when first asked for: `privfield --help` needs none; types:
     "IsingLearner": "privfield.learners.ising",
     "IsingModel": "privfield.models.ising",
     "Ledger": "privfield.privacy.ledger",
-    "load": "privfield.models.saving",
+    "load": "privfield.learners.files",
     "MarginalLearner": "privfield.learners.marginal",
     "MarkovRandomField": "privfield.models.mrf",
     "measure": "privfield.mechanisms.tables.mechanism",

@@ -6,6 +6,7 @@ from privfield.estimation.estimate import estimate as estimate
 from privfield.estimation.uncertainty.bootstrap import Bootstrap as Bootstrap
 from privfield.estimation.uncertainty.bootstrap import bootstrap as bootstrap
 from privfield.learners.chain import ChainLearner as ChainLearner
+from privfield.learners.files import load as load
 from privfield.learners.ising import IsingLearner as IsingLearner
 from privfield.learners.marginal import MarginalLearner as MarginalLearner
 from privfield.learners.pairwise import PairwiseLearner as PairwiseLearner
@@ -22,7 +23,6 @@ from privfield.models.ising import IsingModel as IsingModel
 from privfield.models.mrf import MarkovRandomField as MarkovRandomField
 from privfield.models.network import NetworkIsing as NetworkIsing
 from privfield.models.polynomial import PolynomialMRF as PolynomialMRF
-from privfield.models.saving import load as load
 from privfield.planning.plan import plan as plan
 from privfield.privacy.adjacency import Adjacency as Adjacency
 from privfield.privacy.budgets import ApproxDP as ApproxDP

@@ -17,7 +17,7 @@ DATA = TRUE.sample(3000, 5, np.random.default_rng(5))
 
 
 def test_fit_gives_a_model_and_says_what_it_cost():
-    learner = ChainLearner(pf.PureDP(1), STATES)
+    learner = ChainLearner(pf.PureDP(1), states=STATES)
     assert learner.fit(DATA) is learner
     assert isinstance(learner.model_, ChainModel) and learner.model_.states == tuple(STATES)
     assert isinstance(learner.measurements_, ChainMeasurements)
@@ -32,7 +32,7 @@ def test_fit_gives_a_model_and_says_what_it_cost():
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
 @pytest.mark.parametrize("method", ["auto", "cgm", "naive"])
 def test_every_budget_adjacency_and_method(budget, adjacency, method):
-    learner = ChainLearner(budget, STATES, adjacency=adjacency, method=method).fit(DATA)
+    learner = ChainLearner(budget, states=STATES, adjacency=adjacency, method=method).fit(DATA)
     assert learner.adjacency_ == adjacency
     assert learner.model_.transition == pytest.approx(TRUE.transition, abs=0.15)
     if budget is pf.NON_PRIVATE:
@@ -50,7 +50,9 @@ def test_more_than_one_sequence_of_a_person_and_ids():
     frame = pd.DataFrame(rows, columns=["person", "sequence", "state"])
     nested = {"a": [lists[0], lists[2]], "b": lists[1], "c": lists[3:]}
     tables = [
-        ChainLearner(pf.NON_PRIVATE, STATES, limit=3).fit(data, people).measurements_.transitions
+        ChainLearner(pf.NON_PRIVATE, states=STATES, limit=3)
+        .fit(data, people)
+        .measurements_.transitions
         for data, people in ((lists, ids), (frame, None), (nested, None))
     ]
     assert (tables[0] == tables[1]).all() and (tables[0] == tables[2]).all()
@@ -77,18 +79,20 @@ def test_a_schema_names_states_columns_and_the_unit(tmp_path):
 
 def test_a_second_fit_of_a_job_costs_nothing(tmp_path):
     ledger = pf.Ledger(tmp_path / "l", total=pf.PureDP(1))
-    first = ChainLearner(pf.PureDP(1), STATES, ledger=ledger, job="chain").fit(DATA)
-    again = ChainLearner(pf.PureDP(1), STATES, ledger=ledger, job="chain", method="naive").fit(DATA)
+    first = ChainLearner(pf.PureDP(1), states=STATES, ledger=ledger, job="chain").fit(DATA)
+    again = ChainLearner(
+        pf.PureDP(1), states=STATES, ledger=ledger, job="chain", method="naive"
+    ).fit(DATA)
     assert (first.measurements_.transitions == again.measurements_.transitions).all()
     assert ledger.spent.epsilon == 1
     with pytest.raises(pf.BudgetRefused):
-        ChainLearner(pf.PureDP(1), STATES, ledger=ledger).fit(DATA)
+        ChainLearner(pf.PureDP(1), states=STATES, ledger=ledger).fit(DATA)
 
 
 def test_an_interrupted_fit_loses_nothing_already_measured(tmp_path, monkeypatch):
     """Ctrl-C while estimating: the measurement is in the ledger, the next fit uses it."""
     ledger = pf.Ledger(tmp_path / "l", total=pf.PureDP(1))
-    learner = ChainLearner(pf.PureDP(1), STATES, ledger=ledger, job="chain")
+    learner = ChainLearner(pf.PureDP(1), states=STATES, ledger=ledger, job="chain")
 
     def interrupt(*arguments):
         raise KeyboardInterrupt
@@ -103,7 +107,7 @@ def test_an_interrupted_fit_loses_nothing_already_measured(tmp_path, monkeypatch
 
 
 def test_people_kept_back():
-    learner = ChainLearner(pf.PureDP(2), STATES).fit(DATA[:2000])
+    learner = ChainLearner(pf.PureDP(2), states=STATES).fit(DATA[:2000])
     owner = learner.evaluate(DATA[2000:])
     assert "PRIVATE" in repr(owner) and owner.people == 1000
     assert owner.log_likelihood == pytest.approx(learner.model_.log_likelihood(DATA[2000:]))
@@ -114,14 +118,14 @@ def test_people_kept_back():
 
 
 def test_seed_and_stamp():
-    runs = [ChainLearner(pf.PureDP(1), STATES, insecure_seed=3).fit(DATA) for _ in range(2)]
+    runs = [ChainLearner(pf.PureDP(1), states=STATES, insecure_seed=3).fit(DATA) for _ in range(2)]
     assert (runs[0].model_.transition == runs[1].model_.transition).all()
     assert runs[0].model_.stamp.startswith("NOT PRIVATE")
     assert runs[0].release_score(DATA, pf.PureDP(1)).stamp.startswith("NOT PRIVATE")
 
 
 def test_manners():
-    learner = ChainLearner(pf.PureDP(1), STATES, limit=2)
+    learner = ChainLearner(pf.PureDP(1), states=STATES, limit=2)
     assert learner.get_params()["limit"] == 2
     assert repr(learner).startswith("ChainLearner(budget=PureDP(epsilon=1), states=")
     assert learner.set_params(limit=7).limit == 7
@@ -135,7 +139,7 @@ def test_people_with_nothing_to_count():
     """No rows, one state, gaps only: there is a model all the same."""
     for data in ([], [[]], [["home"]], [[None, None]], {"a": []}, np.zeros((0, 5), int)):
         for method in ("auto", "cgm", "naive"):
-            model = ChainLearner(pf.PureDP(1), STATES, method=method).fit(data).model_
+            model = ChainLearner(pf.PureDP(1), states=STATES, method=method).fit(data).model_
             assert (model.transition > 0).all()
 
 
@@ -159,7 +163,7 @@ def test_bad_input():
 
 def test_a_released_score_is_charged_to_the_learners_ledger(tmp_path):
     ledger = pf.Ledger(tmp_path / "l.ledger", pf.PureDP(3), adjacency="replace-one")
-    learner = ChainLearner(pf.PureDP(1), STATES, ledger=ledger).fit(DATA[:2000])
+    learner = ChainLearner(pf.PureDP(1), states=STATES, ledger=ledger).fit(DATA[:2000])
     learner.release_score(DATA[2000:], pf.PureDP(2))
     assert ledger.spent.epsilon == 3 and len(ledger.charges()) == 2
     with pytest.raises(pf.BudgetRefused):
@@ -167,6 +171,6 @@ def test_a_released_score_is_charged_to_the_learners_ledger(tmp_path):
 
 
 def test_released_tables_can_be_estimated_again():
-    learner = ChainLearner(pf.PureDP(2), STATES).fit(DATA[:2000])
+    learner = ChainLearner(pf.PureDP(2), states=STATES).fit(DATA[:2000])
     again = pf.estimate(learner.measurements_)
     assert (again.transition == learner.model_.transition).all()

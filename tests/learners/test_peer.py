@@ -214,7 +214,7 @@ def test_a_fit_that_stops_shows_nothing_of_an_earlier_one(tmp_path):
     ledger = pf.Ledger(tmp_path / "l", total=pf.PureDP(1), adjacency="flip-outcome")
     for method in ("mple", "auto"):
         peer = PeerEffect(pf.NON_PRIVATE, method=method).fit(KARATE, CLUB)
-        assert {"beta_", "stamp_", "release_"} < results(peer)
+        assert {"beta_", "stamp_", "released_"} < results(peer)
         peer.set_params(budget=pf.PureDP(2), method="auto", ledger=ledger)
         with pytest.raises(pf.BudgetRefused):
             peer.fit(KARATE, CLUB)
@@ -235,7 +235,7 @@ def test_a_release_is_kept_when_the_estimate_stops():
     peer = PeerEffect(pf.PureDP(1), progress=stop)
     with pytest.raises(KeyboardInterrupt):
         peer.fit(graph, np.ones(61))
-    assert results(peer) == {"release_"} and peer.release_.cost == pf.PureDP(1)
+    assert results(peer) == {"released_"} and peer.release_.cost == pf.PureDP(1)
 
 
 def test_a_damaged_cache_is_found_before_the_charge(tmp_path):

@@ -131,7 +131,9 @@ def test_values_never_raise():
 def test_maximal_monomials_are_found(queries):
     """Coefficients 0.4 to 0.5 against a threshold of 0.2; over 30 runs the largest error was
     0.016 ± 0.004: both limits are over 40 standard deviations away."""
-    learner = PolynomialLearner(pf.ZCDP(1), 3, 1.5, queries=queries, threshold=0.2).fit(DATA)
+    learner = PolynomialLearner(pf.ZCDP(1), order=3, width=1.5, queries=queries, threshold=0.2).fit(
+        DATA
+    )
     assert set(learner.maximal_) == {(0, 1, 2), (3, 4), (2, 3, 5)}
     for monomial, value in learner.maximal_.items():
         assert abs(value - TRUTH[monomial]) < 0.2
@@ -141,7 +143,7 @@ def test_maximal_monomials_are_found(queries):
 
 
 def test_results_follow_from_what_was_released():
-    learner = PolynomialLearner(pf.ZCDP(1), 3, 1.5, steps=20).fit(DATA)
+    learner = PolynomialLearner(pf.ZCDP(1), order=3, width=1.5, steps=20).fit(DATA)
     assert learner.derivatives_ == mean_derivatives(learner.trajectory_, learner.answers_)
     model, found = polynomial_from_parities(learner.trajectory_, learner.answers_)
     assert model.coefficients == learner.model_.coefficients and found.maximal == learner.maximal_
@@ -149,15 +151,15 @@ def test_results_follow_from_what_was_released():
 
 @pytest.mark.parametrize("share", [0.1, 0.25])
 def test_both_phases_together_spend_the_budget(share):
-    learner = PolynomialLearner(pf.ZCDP(0.4), 3, query_share=share, steps=3).fit(DATA[:100])
+    learner = PolynomialLearner(pf.ZCDP(0.4), order=3, query_share=share, steps=3).fit(DATA[:100])
     assert learner.answers_.cost == pf.ZCDP(0.4) * share
     assert learner.trajectory_.cost + learner.answers_.cost == learner.cost_ == pf.ZCDP(0.4)
-    plain = PolynomialLearner(pf.ZCDP(0.4), 3, objective="l1", steps=3).fit(DATA[:100])
+    plain = PolynomialLearner(pf.ZCDP(0.4), order=3, objective="l1", steps=3).fit(DATA[:100])
     assert plain.cost_ == plain.trajectory_.cost == pf.ZCDP(0.4) and plain.answers_ is None
 
 
 def test_a_pure_budget_is_kept_in_both_phases():
-    learner = PolynomialLearner(pf.PureDP(2), 3, query_share=0.25, steps=3).fit(DATA[:100])
+    learner = PolynomialLearner(pf.PureDP(2), order=3, query_share=0.25, steps=3).fit(DATA[:100])
     assert learner.answers_.cost == pf.PureDP(0.5) and learner.answers_.noise == "discrete-laplace"
     assert learner.trajectory_.cost == pf.PureDP(1.5) and learner.cost_ == pf.PureDP(2)
 
@@ -170,10 +172,10 @@ def test_order_one_asks_nothing():
 
 def test_the_printed_split_uses_halves():
     """Half of the rows and half of ρ for each phase."""
-    learner = PolynomialLearner(pf.ZCDP(1), 3, split="printed", steps=3).fit(DATA[:101])
+    learner = PolynomialLearner(pf.ZCDP(1), order=3, split="printed", steps=3).fit(DATA[:101])
     assert learner.answers_.total == 51 and learner.answers_.cost == pf.ZCDP(0.5)
     assert learner.trajectory_.cost == pf.ZCDP(0.5) and learner.cost_ == pf.ZCDP(1)
-    exact = PolynomialLearner(pf.NON_PRIVATE, 3, split="printed", steps=3).fit(DATA[:101])
+    exact = PolynomialLearner(pf.NON_PRIVATE, order=3, split="printed", steps=3).fit(DATA[:101])
     assert exact.answers_.answer((0, 1)) == pytest.approx(
         (DATA[50:101, 0] * DATA[50:101, 1]).mean()
     )

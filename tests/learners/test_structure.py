@@ -116,7 +116,9 @@ def test_a_learner_that_never_ends_is_an_empty_graph():
 
 @pytest.mark.parametrize("method", ["correlation", "chow-liu"])
 def test_methods_without_blocks(method):
-    learner = StructureLearner(pf.ApproxDP(5, 1e-3), 2.0, 0.6, method=method, names=NAMES)
+    learner = StructureLearner(
+        pf.ApproxDP(5, 1e-3), width=2.0, min_weight=0.6, method=method, names=NAMES
+    )
     learner.fit(ROWS)
     assert learner.blocks_ is None and learner.cost_ == pf.ApproxDP(5, 1e-3)
     if learner.graph_ is None:
@@ -149,7 +151,7 @@ def test_bad_input(options, text):
 
 
 def test_parameters_are_kept_and_results_come_after_fit():
-    learner = StructureLearner(BUDGET, 1.0, 0.3, release="mode")
+    learner = StructureLearner(BUDGET, width=1.0, min_weight=0.3, release="mode")
     assert learner.get_params()["min_weight"] == 0.3 and learner.set_params(order=3).order == 3
     assert "release='mode'" in repr(learner)
     with pytest.raises(AttributeError, match="after fit"):

@@ -13,7 +13,8 @@ from scipy.stats import chi2
 
 import privfield as pf
 from privfield.models.chain import ChainModel
-from privfield.models.saving import model_bytes, model_from_bytes
+from privfield.models.loading import model_from_bytes
+from privfield.models.saving import model_bytes
 from small_models import enumerate_model
 
 NAMES = ["home", "work", "shop"]

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 import privfield as pf
 from privfield.files import pack, unpack
-from privfield.models.saving import model_bytes, model_from_bytes
+from privfield.models.loading import model_from_bytes
+from privfield.models.saving import model_bytes
 
 SCHEMA = pf.Schema(
     {"smoker": ["no", "yes"], "age": pf.Bins([0, 18, 65])},

@@ -114,13 +114,17 @@ def test_frank_wolfe_takes_the_learners_number_of_steps(model, n):
     if model == "pairwise":
         schema = pf.Schema({"a": 3, "b": 2, "c": 4})
         rows = np.zeros((n, 3), int)
-        learner = pf.PairwiseLearner(budget, 2.0, schema, method="frank-wolfe").fit(rows)
+        learner = pf.PairwiseLearner(budget, width=2.0, schema=schema, method="frank-wolfe").fit(
+            rows
+        )
         found, steps = plan(schema, n, budget), len(learner.trajectory_.chosen)
     elif model == "ising":
-        learner = pf.IsingLearner(budget, 2.0, "frank-wolfe").fit(np.ones((n, 4)))
+        learner = pf.IsingLearner(budget, width=2.0, method="frank-wolfe").fit(np.ones((n, 4)))
         found, steps = plan(4, n, budget), len(learner.measurements_.chosen)
     else:
-        learner = pf.PolynomialLearner(budget, 3, 2.0, objective="l1").fit(np.ones((n, 4)))
+        learner = pf.PolynomialLearner(budget, order=3, width=2.0, objective="l1").fit(
+            np.ones((n, 4))
+        )
         steps = len(learner.trajectory_.chosen)
         found = plan(4, n, budget, model="polynomial", order=3)
     assert method(found, "frank-wolfe").steps == steps
@@ -208,7 +212,7 @@ def test_couplings_err_as_planned(name, n, rho):
         rows = truth.sample(n, np.random.default_rng([n, seed]))
         if name == "tables":
             schema = pf.Schema({f"x{i}": 2 for i in range(p)})
-            learner = pf.MarginalLearner(budget, "all-pairs", schema)
+            learner = pf.MarginalLearner(budget, cliques="all-pairs", schema=schema)
             model = learner.fit((rows > 0).astype(int)).model_
             weights = couplings(model, p)
         else:
@@ -247,7 +251,11 @@ def test_tables_err_as_planned(n, budget):
             table -= table.mean(1, keepdims=True)
             tables.append(0.4 * table / np.sqrt((table**2).mean()))
         truth = pf.MarkovRandomField(schema, edges, tables)
-        model = pf.MarginalLearner(budget, "all-pairs", schema).fit(truth.sample(n, rng)).model_
+        model = (
+            pf.MarginalLearner(budget, cliques="all-pairs", schema=schema)
+            .fit(truth.sample(n, rng))
+            .model_
+        )
         gaps = [np.abs(truth.marginal(c) - model.marginal(c)).sum() / 2 for c in pairs]
         errors.append(np.mean(gaps))
     found = method(plan(schema, n, budget), "tables")
@@ -268,7 +276,9 @@ def test_chains_err_as_planned(n, epsilon):
         for t in range(1, 5):
             draws = rng.random((n, 1))
             paths[:, t] = np.minimum((rows.cumsum(1)[paths[:, t - 1]] < draws).sum(1), k - 1)
-        model = pf.ChainLearner(pf.PureDP(epsilon), list(range(k)), limit=4).fit(paths).model_
+        model = (
+            pf.ChainLearner(pf.PureDP(epsilon), states=list(range(k)), limit=4).fit(paths).model_
+        )
         errors.append((np.abs(model.transition - rows).sum(axis=1) / 2).mean())
     found = plan(None, n, pf.PureDP(epsilon), states=k, limit=4)
     assert 0.5 < np.mean(errors) / found.expected_error < 2

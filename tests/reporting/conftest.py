@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import privfield as pf
-from privfield.models.card import attach_card
+from privfield.learners.base import attach_card
 
 NAMES = ["low mood", "poor sleep", "fatigue", "worry", "guilt", "appetite"]
 

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import privfield as pf
-from privfield.models.card import Card, attach_card
+from privfield.learners.base import attach_card
+from privfield.models.card import Card
 from privfield.reporting import write_report
 from privfield.reporting.report import build_page
 from privfield.reporting.sentences import Promise, promise_of, success
@@ -205,7 +206,7 @@ def test_mixed_levels_forbidden_combinations_and_no_edges():
 def test_three_way_tables():
     schema = pf.Schema({"a": 2, "b": 2, "c": 2})
     rows = pf.PolynomialMRF({(0, 1, 2): 0.5}, size=3).sample(3000, np.random.default_rng(0))
-    learner = pf.MarginalLearner(pf.PureDP(2), [("a", "b", "c")], schema)
+    learner = pf.MarginalLearner(pf.PureDP(2), cliques=[("a", "b", "c")], schema=schema)
     model = learner.fit((rows > 0).astype(np.uint8)).model_
     found = Page(build_page(model, measurements=learner.measurements_))
     assert "three variables together" in found.text

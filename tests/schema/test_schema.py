@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import privfield as pf
-from privfield.models.card import attach_card
+from privfield.learners.base import attach_card
 
 EXAMPLE = pf.Schema(
     {"smoker": ["no", "yes"], "age": pf.Bins([0, 18, 40, 65, 120]), "low mood": 12},
@@ -233,7 +233,9 @@ def test_where_the_levels_come_from_is_kept_but_changes_no_schema(tmp_path):
     again = pf.Schema.read(tmp_path / "s.toml")
     assert again.levels_are_public and again.given({"a": "no"}).levels_are_public
     assert "levels_are_public" not in plain.to_toml() and not plain.levels_are_public
-    learner = pf.MarginalLearner(pf.PureDP(1), [("a", "b")], again).fit(np.zeros((9, 2), int))
+    learner = pf.MarginalLearner(pf.PureDP(1), cliques=[("a", "b")], schema=again).fit(
+        np.zeros((9, 2), int)
+    )
     attach_card(learner)
     learner.model_.save(tmp_path / "m.pf")
     assert pf.load(tmp_path / "m.pf").card.levels_are_public

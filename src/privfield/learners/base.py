@@ -2,30 +2,52 @@
 
 from __future__ import annotations
 
-import inspect
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field, fields
+from math import isfinite
+from pathlib import PurePath
+from typing import Any, Self
 
 from privfield.errors import InputError
+from privfield.models.card import Card, attach
+from privfield.privacy.adjacency import Adjacency
+from privfield.privacy.budgets import Budget, NonPrivate
+from privfield.privacy.ledger import Ledger
+from privfield.privacy.released import Released
+from privfield.progress import ProgressCallback
+from privfield.schema import Schema
 
-if TYPE_CHECKING:
-    from privfield.privacy.adjacency import Adjacency
-    from privfield.privacy.budgets import Budget, NonPrivate
+
+def result() -> Any:
+    """A field that `fit` fills."""
+    return field(init=False, repr=False)
 
 
+@dataclass(repr=False, eq=False)
 class Learner:
     """Keeps what the constructor was given, unchanged; `fit` does the work and returns self.
 
-    A subclass stores each argument of its `__init__` under its own name and nothing else. After
-    `fit`, `cost_` is what was really spent and `adjacency_` which data sets count as neighbours.
+    A subclass is a dataclass with keyword-only fields and no logic in its constructor. After `fit`,
+    `released_` is all that was released, `cost_` what was really spent and `adjacency_` which data
+    sets count as neighbours.
     """
 
-    if TYPE_CHECKING:
-        cost_: Budget | NonPrivate | None
-        adjacency_: Adjacency | None
+    budget: Budget | NonPrivate
+    _: KW_ONLY
+    schema: Schema | None = None
+    adjacency: str = "replace-one"
+    ledger: Ledger | None = None
+    job: str | None = None
+    insecure_seed: int | None = None
+    progress: ProgressCallback | None = None
+
+    released_: Any = result()
+    cost_: Budget | NonPrivate | None = result()
+    adjacency_: Adjacency | None = result()
 
     @classmethod
     def _names(cls) -> list[str]:
-        return [name for name in inspect.signature(cls).parameters if name != "self"]
+        return [each.name for each in fields(cls) if each.init]
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The constructor's arguments by name."""
@@ -42,10 +64,46 @@ class Learner:
             setattr(self, name, value)
         return self
 
+    # what was released, under the names that some learners gave it
+
+    @property
+    def measurements_(self) -> Any:
+        """The same as `released_`."""
+        return self.released_
+
+    @property
+    def trajectory_(self) -> Any:
+        """The same as `released_`."""
+        return self.released_
+
+    @property
+    def release_(self) -> Any:
+        """The same as `released_`."""
+        return self.released_
+
+    def _terms(self) -> dict[str, Any]:
+        """On what terms it releases, as every `measure…` function takes them."""
+        names = ("adjacency", "ledger", "job", "insecure_seed", "progress")
+        return {name: getattr(self, name) for name in names}
+
     def _forget(self) -> None:
         """Drop the results of an earlier fit: one that stops half-way shows none of them."""
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)
+
+    def _keep(self, released: Any) -> None:
+        """What was paid for is there from now on, even if the estimate is interrupted."""
+        self.released_ = released
+        whole = getattr(released, "measurements", released)  # of what selecting edges released
+        self.cost_, self.adjacency_ = whole.cost, whole.adjacency
+
+    def _schema(self) -> Schema:
+        if not isinstance(self.schema, Schema):
+            raise InputError(
+                "schema must be a pf.Schema, which says what the columns may hold; "
+                f"got {type(self.schema).__name__}."
+            )
+        return self.schema
 
     def __getattr__(self, name: str) -> Any:
         if name.endswith("_") and not name.startswith("_"):
@@ -55,10 +113,110 @@ class Learner:
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}.")
 
     def __repr__(self) -> str:
-        defaults = {n: p.default for n, p in inspect.signature(type(self)).parameters.items()}
         given = [
-            f"{name}={value!r}"
-            for name, value in self.get_params().items()
-            if value is not defaults[name]
+            f"{each.name}={getattr(self, each.name)!r}"
+            for each in fields(self)
+            if each.init and not _is_default(getattr(self, each.name), each.default)
         ]
         return f"{type(self).__name__}({', '.join(given)})"
+
+
+def _is_default(value: Any, default: Any) -> bool:
+    plain = isinstance(value, str | int | float | tuple)  # others may not compare
+    return value is default or (plain and type(value) is type(default) and value == default)
+
+
+# -- the card of what a learner made ---------------------------------------------------------------
+
+
+def attach_card(
+    learner: Learner, *, levels_are_public: bool = False, notes: Sequence[str] = ()
+) -> None:
+    """Give the model of a fitted learner its card and what was released for it.
+
+    Learners call this at the end of `fit`. A learner without a model (nothing stable to release) is
+    left alone.
+    """
+    model = vars(learner).get("model_")
+    if model is not None:
+        found = vars(learner).get("released_")
+        card = card_of(learner, levels_are_public=levels_are_public, notes=notes)
+        attach(model, card, found if isinstance(found, Released) else None)
+
+
+def card_of(
+    learner: Learner, *, levels_are_public: bool = False, notes: Sequence[str] = ()
+) -> Card:
+    """The card of what a fitted learner made."""
+    results = vars(learner)
+    if "cost_" not in results:
+        raise InputError(f"{type(learner).__name__} has no results yet; call fit first.")
+    found = results.get("released_")
+    found = getattr(found, "measurements", found)  # of what selecting edges released
+    estimate = results.get("estimate_")
+    ledger, job, charged = _charge(learner.ledger, learner.job)
+    return Card(
+        unit=_unit(learner.schema, found),
+        adjacency=results.get("adjacency_"),
+        cost=results["cost_"],
+        budget=learner.budget,
+        method=_method(learner),
+        noise=_noise(found),
+        rows=getattr(found, "total", None),
+        ledger=ledger,
+        job=job,
+        charged=charged,
+        levels_are_public=levels_are_public or _public_levels(learner.schema, found),
+        notes=tuple(notes),
+        intervals={} if estimate is None else _finite(estimate.parameters),
+        level=float(results.get("level", 0.95)),
+    )
+
+
+def _method(learner: Learner) -> str:
+    """The learner, and which of its ways it took."""
+    results = vars(learner)
+    names = ("method_", "method", "queries_", "queries")
+    way = next((results[name] for name in names if isinstance(results.get(name), str)), None)
+    return type(learner).__name__ + (f": {way}" if way else "")
+
+
+def _finite(
+    parameters: Mapping[str, tuple[float, float, float]],
+) -> dict[str, tuple[float, float, float]]:
+    return {name: three for name, three in parameters.items() if all(map(isfinite, three))}
+
+
+def _unit(schema: Schema | None, found: Any) -> str:
+    named = getattr(found, "unit", None)
+    if isinstance(named, str):
+        return named
+    if getattr(found, "adjacency", None) is Adjacency.FLIP_OUTCOME:
+        return "outcome of a node"
+    unit = getattr(schema, "unit", None)
+    if unit is None:
+        return "row"
+    limit = "all rows" if unit.rows is None else f"up to {unit.rows} row{'s' * (unit.rows != 1)}"
+    return f"person ({unit.column}, {limit})"
+
+
+def _public_levels(*sources: Any) -> bool:
+    """Whether a schema says so: the learner's own, or that of what was released."""
+    schemas = [getattr(source, "schema", source) for source in sources]
+    return any(getattr(schema, "levels_are_public", False) for schema in schemas)
+
+
+def _noise(found: Any) -> str | None:
+    law = getattr(found, "noise", None)
+    if law is None and getattr(found, "laws", None):
+        law = found.laws[0].name
+    return law if isinstance(law, str) else None
+
+
+def _charge(ledger: Ledger | None, job: str | None) -> tuple[str | None, str | None, str | None]:
+    """File name, job and time of the charge; a job that was not named cannot be told apart."""
+    if ledger is None:
+        return None, None, None
+    name = PurePath(ledger.path).name
+    times = [charge.time for charge in ledger.charges() if charge.job == job]
+    return name, job, times[0] if times else None

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from privfield.data.sequences.read import COLUMNS, StateSet
 from privfield.errors import InputError
 from privfield.estimation.chains import check_method, estimate_chain
-from privfield.learners.base import Learner
+from privfield.learners.base import Learner, attach_card, result
 from privfield.mechanisms.chains.mechanism import DEFAULT_LIMIT, check_limit, measure_chain
 from privfield.mechanisms.chains.score import OwnerScore, ReleasedScore, owner_score, release_score
-from privfield.models.card import attach_card
 from privfield.privacy.budgets import Budget, NonPrivate
-from privfield.privacy.ledger import Ledger
 from privfield.privacy.rounding import Number
-from privfield.progress import ProgressCallback
-from privfield.schema import Schema
 
 if TYPE_CHECKING:
-    from privfield.mechanisms.chains.measurements import ChainMeasurements
     from privfield.models.chain import ChainModel
 
 
+@dataclass(repr=False, eq=False, kw_only=True)
 class ChainLearner(Learner):
     """A time-homogeneous Markov chain from the sequences of many people, each protected whole.
 
@@ -37,41 +34,15 @@ class ChainLearner(Learner):
     After `fit`: `model_` (a `ChainModel`), `measurements_`, `cost_`, `adjacency_`.
     """
 
-    if TYPE_CHECKING:
-        model_: ChainModel
-        measurements_: ChainMeasurements
+    states: Any = None
+    limit: Number = DEFAULT_LIMIT
+    method: str = "auto"
+    noise: str = "auto"
+    unknown: object = None
+    unit: str = "person"
+    columns: tuple[str, str | None, str] = COLUMNS
 
-    def __init__(
-        self,
-        budget: Budget | NonPrivate,
-        states: Any = None,
-        limit: Number = DEFAULT_LIMIT,
-        adjacency: str = "replace-one",
-        ledger: Ledger | None = None,
-        job: str | None = None,
-        insecure_seed: int | None = None,
-        progress: ProgressCallback | None = None,
-        method: str = "auto",
-        noise: str = "auto",
-        unknown: object = None,
-        unit: str = "person",
-        columns: tuple[str, str | None, str] = COLUMNS,
-        schema: Schema | None = None,
-    ) -> None:
-        self.budget = budget
-        self.states = states
-        self.limit = limit
-        self.adjacency = adjacency
-        self.ledger = ledger
-        self.job = job
-        self.insecure_seed = insecure_seed
-        self.progress = progress
-        self.method = method
-        self.noise = noise
-        self.unknown = unknown
-        self.unit = unit
-        self.columns = columns
-        self.schema = schema
+    model_: ChainModel = result()
 
     def fit(self, sequences: Any, people: Any = None) -> Self:
         """Measure once, within the budget, and estimate.
@@ -81,24 +52,20 @@ class ChainLearner(Learner):
         array, or a frame or file with one row per state. `people` holds an id for each entry;
         entries with the same id are one person.
         """
+        self._forget()
         check_method(self.method)
         m = measure_chain(
             sequences,
             self._state_set(),
             self.budget,
             self.limit,
-            self.adjacency,
             people=people,
             columns=self._columns(),
             unit=self._unit(),
             noise=self.noise,
-            ledger=self.ledger,
-            job=self.job,
-            insecure_seed=self.insecure_seed,
-            progress=self.progress,
+            **self._terms(),
         )
-        self.measurements_ = m
-        self.cost_, self.adjacency_ = m.cost, m.adjacency
+        self._keep(m)
         self.model_ = estimate_chain(m, self.method)
         attach_card(self)
         return self

@@ -4,44 +4,35 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence, Sized
-from typing import TYPE_CHECKING, Any, Self
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privfield.data.signs import check_variables
 from privfield.errors import InputError
-from privfield.learners.base import Learner
+from privfield.learners.base import Learner, attach_card, result
 from privfield.mechanisms.frank_wolfe.steps import check_declared_rows
 from privfield.mechanisms.gradients.pseudolikelihood import (
-    PseudolikelihoodTrajectory,
     measure_pseudolikelihood,
 )
 from privfield.mechanisms.moments.mechanism import measure_moments
-from privfield.mechanisms.moments.moments import Moments
-from privfield.models.card import attach_card
 from privfield.models.ising import IsingModel
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import (
     NON_PRIVATE,
     ApproxDP,
-    Budget,
     NonPrivate,
     PureDP,
     check_budget,
 )
-from privfield.privacy.ledger import Ledger
 from privfield.privacy.rounding import exact
-from privfield.progress import ProgressCallback
-from privfield.schema import Schema
-
-if TYPE_CHECKING:
-    from privfield.mechanisms.frank_wolfe.trajectory import Trajectory
-    from privfield.solvers.logistic import LogisticFit
 
 METHODS = ("auto", "moments", "frank-wolfe", "pseudolikelihood")
 
 
+@dataclass(repr=False, eq=False, kw_only=True)
 class IsingLearner(Learner):
     """Learns P(x) ∝ exp(Σ W_ij x_i x_j + Σ f_i x_i), x = ±1, under differential privacy.
 
@@ -71,46 +62,19 @@ class IsingLearner(Learner):
     ('moments', 0.5)
     """
 
-    def __init__(
-        self,
-        budget: Budget | NonPrivate,
-        width: float = 2.0,
-        method: str = "auto",
-        *,
-        schema: Schema | None = None,
-        names: Sequence[str] | None = None,
-        adjacency: str = "replace-one",
-        noise: str = "auto",
-        steps: int | None = None,
-        calibration: str = "proved",
-        declared_rows: int | None = None,
-        rng: np.random.Generator | None = None,
-        ledger: Ledger | None = None,
-        job: str | None = None,
-        insecure_seed: int | None = None,
-        progress: ProgressCallback | None = None,
-    ) -> None:
-        self.budget = budget
-        self.width = width
-        self.method = method
-        self.schema = schema
-        self.names = names
-        self.adjacency = adjacency
-        self.noise = noise
-        self.steps = steps
-        self.calibration = calibration
-        self.declared_rows = declared_rows
-        self.rng = rng
-        self.ledger = ledger
-        self.job = job
-        self.insecure_seed = insecure_seed
-        self.progress = progress
+    width: float = 2.0
+    method: str = "auto"
+    names: Sequence[str] | None = None
+    noise: str = "auto"
+    steps: int | None = None
+    calibration: str = "proved"
+    declared_rows: int | None = None
+    rng: np.random.Generator | None = None
 
-    weights_: NDArray[np.float64]
-    field_: NDArray[np.float64]
-    model_: IsingModel
-    method_: str
-    measurements_: Moments | Trajectory | PseudolikelihoodTrajectory | LogisticFit
+    weights_: NDArray[np.float64] = result()
+    field_: NDArray[np.float64] = result()
+    model_: IsingModel = result()
+    method_: str = result()
 
     def fit(self, data: Any, y: Any = None) -> Self:
         """Measure, which is charged, and estimate the model from what was released."""
@@ -171,19 +135,6 @@ class IsingLearner(Learner):
             return "moments"
         return "moments" if rows * math.sqrt(budget.rho) >= p**1.25 else "frank-wolfe"
 
-    def _common(self) -> dict[str, Any]:
-        return {
-            "adjacency": self.adjacency,
-            "ledger": self.ledger,
-            "job": self.job,
-            "insecure_seed": self.insecure_seed,
-            "progress": self.progress,
-        }
-
-    def _keep(self, found: Any) -> None:
-        self.measurements_ = found
-        self.cost_, self.adjacency_ = found.cost, found.adjacency
-
     def _moments(self, data: Any) -> IsingModel:
         from privfield.estimation.moments.matching import match_moments
 
@@ -193,7 +144,7 @@ class IsingLearner(Learner):
             schema=self.schema,
             names=self.names,
             noise=self.noise,
-            **self._common(),
+            **self._terms(),
         )
         self._keep(found)
         shrinkage = not isinstance(self.budget, NonPrivate)
@@ -208,7 +159,7 @@ class IsingLearner(Learner):
             names=self.names,
             steps=self.steps,
             declared_rows=self.declared_rows,
-            **self._common(),
+            **self._terms(),
         )
         self._keep(found)
         weights, field = found.parameters()
@@ -227,7 +178,7 @@ class IsingLearner(Learner):
             steps=self.steps,
             calibration=self.calibration,
             declared_rows=self.declared_rows,
-            **self._common(),
+            **self._terms(),
         )
         self._keep(found)
         return ising_from_trajectory(found)
@@ -244,7 +195,7 @@ class IsingLearner(Learner):
             return IsingModel(
                 np.zeros((len(names),) * 2), names=names, stamp=stamp_of(NON_PRIVATE, None)
             )
-        weights, constants, self.measurements_ = nodewise_logistic(signs, 2 * float(self.width))
+        weights, constants, self.released_ = nodewise_logistic(signs, 2 * float(self.width))
         return IsingModel(
             (weights + weights.T) / 4, constants / 2, names, stamp=stamp_of(NON_PRIVATE, None)
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Self
 
@@ -13,32 +14,26 @@ from privfield.inference.contraction.plan import (
     ContractionSize,
     contraction_size,
 )
-from privfield.learners.base import Learner
+from privfield.learners.base import Learner, attach_card, result
 from privfield.mechanisms.edges.mechanism import select_edges
 from privfield.mechanisms.edges.selection import Selection
 from privfield.mechanisms.tables.measurements import Measurements
 from privfield.mechanisms.tables.mechanism import measure
-from privfield.models.card import attach_card
 from privfield.models.mrf import MarkovRandomField
-from privfield.privacy.adjacency import Adjacency
-from privfield.privacy.budgets import Budget, NonPrivate, check_budget
-from privfield.privacy.ledger import Ledger
-from privfield.progress import ProgressCallback
+from privfield.privacy.budgets import NonPrivate, check_budget
 from privfield.schema import Schema
 
 if TYPE_CHECKING:
     import networkx as nx
 
+    from privfield.mechanisms.edges.stable import StableSelection
     from privfield.mechanisms.graphs.release import StructureRelease
 
-_RESULTS = (
-    *("model_", "measurements_", "cost_", "adjacency_"),
-    *("cliques_", "graph_", "selection_", "structure_"),
-)
 _WORDS = ("auto", "all-pairs", "learn")
 _STRUCTURES = ("auto", "selection", "stable")
 
 
+@dataclass(repr=False, eq=False, kw_only=True)
 class MarginalLearner(Learner):
     """Learns a Markov random field from noisy contingency tables, under differential privacy.
 
@@ -67,78 +62,56 @@ class MarginalLearner(Learner):
     [0.7, 0.3]
     """
 
-    def __init__(
-        self,
-        budget: Budget | NonPrivate,
-        cliques: str | Sequence[Sequence[str]] = "auto",
-        schema: Schema | None = None,
-        method: str = "auto",
-        *,
-        structure: str = "auto",
-        min_weight: float | None = None,
-        adjacency: str = "replace-one",
-        noise: str = "auto",
-        design: str = "auto",
-        weights: Sequence[float] | None = None,
-        inference: str = "exact",
-        max_bytes: float = DEFAULT_MAX_BYTES,
-        options: dict[str, Any] | None = None,
-        ledger: Ledger | None = None,
-        job: str | None = None,
-        insecure_seed: int | None = None,
-        progress: ProgressCallback | None = None,
-    ) -> None:
-        self.budget = budget
-        self.cliques = cliques
-        self.schema = schema
-        self.method = method
-        self.structure = structure
-        self.min_weight = min_weight
-        self.adjacency = adjacency
-        self.noise = noise
-        self.design = design
-        self.weights = weights
-        self.inference = inference
-        self.max_bytes = max_bytes
-        self.options = options
-        self.ledger = ledger
-        self.job = job
-        self.insecure_seed = insecure_seed
-        self.progress = progress
+    cliques: str | Sequence[Sequence[str]] = "auto"
+    method: str = "auto"
+    structure: str = "auto"
+    min_weight: float | None = None
+    noise: str = "auto"
+    design: str = "auto"
+    weights: Sequence[float] | None = None
+    inference: str = "exact"
+    max_bytes: float = DEFAULT_MAX_BYTES
+    options: dict[str, Any] | None = None
 
-    model_: MarkovRandomField
-    measurements_: Measurements
-    cliques_: tuple[tuple[str, ...], ...]
-    graph_: nx.Graph
-    selection_: Selection | None
-    structure_: StructureRelease | None
+    model_: MarkovRandomField = result()
+    cliques_: tuple[tuple[str, ...], ...] = result()
+    graph_: nx.Graph = result()
 
     def fit(self, data: Any, y: Any = None) -> Self:
         """Measure tables, which is charged, and estimate the model from them."""
-        for result in _RESULTS:
-            self.__dict__.pop(result, None)  # of an earlier fit
+        self._forget()
         schema = self._check()
         cliques = self._cliques(schema)
         if cliques is None:
-            self._learn(data, schema)
+            self._keep(self._learn(data, schema))
         else:
             self._check_size(schema, cliques)
-            self.measurements_ = self._measure(data, schema, cliques)
-            self.selection_ = self.structure_ = None
-        self.cost_ = self.measurements_.cost
-        self.adjacency_ = Adjacency.parse(self.adjacency)
+            self._keep(self._measure(data, schema, cliques))
         self.cliques_ = _largest(cliques or self.measurements_.cliques)
         self.graph_ = _graph(schema, self.cliques_)
         self.model_ = self._estimate(self.measurements_)
         attach_card(self)
         return self
 
+    @property
+    def measurements_(self) -> Measurements:
+        """The noisy tables."""
+        found = self.released_
+        return found if isinstance(found, Measurements) else found.measurements
+
+    @property
+    def selection_(self) -> Selection | None:
+        """How edges were chosen one by one; None where they were not."""
+        found = self.released_
+        return found if isinstance(found, Selection) else getattr(found, "selection", None)
+
+    @property
+    def structure_(self) -> StructureRelease | None:
+        """The graph that was released as a whole; None where none was asked for."""
+        return getattr(self.released_, "structure", None)
+
     def _check(self) -> Schema:
-        if not isinstance(self.schema, Schema):
-            raise InputError(
-                "schema must be a pf.Schema, which says what the columns may hold; "
-                f"got {type(self.schema).__name__}."
-            )
+        schema = self._schema()
         check_budget(self.budget)
         check_method(self.method, self.options or {})
         if self.method == "cgm" and isinstance(self.budget, NonPrivate):
@@ -151,16 +124,7 @@ class MarginalLearner(Learner):
         if self.structure not in _STRUCTURES:
             legal = ", ".join(map(repr, _STRUCTURES))
             raise InputError(f"structure must be one of {legal}; got {self.structure!r}.")
-        return self.schema
-
-    def _common(self) -> dict[str, Any]:
-        return {
-            "adjacency": self.adjacency,
-            "ledger": self.ledger,
-            "job": self.job,
-            "insecure_seed": self.insecure_seed,
-            "progress": self.progress,
-        }
+        return schema
 
     def _measure(
         self, data: Any, schema: Schema, cliques: Sequence[tuple[str, ...]]
@@ -173,27 +137,22 @@ class MarginalLearner(Learner):
             noise=self.noise,
             design=self.design,
             weights=self.weights,
-            **self._common(),
+            **self._terms(),
         )
 
-    def _learn(self, data: Any, schema: Schema) -> None:
+    def _learn(self, data: Any, schema: Schema) -> Selection | StableSelection:
         """Edges and their tables within the budget."""
         if self.weights is not None or self.design != "auto":
             raise InputError("design and weights are for given cliques; leave them out to learn.")
         self._check_size(schema, [(name,) for name in schema.names])
-        common: dict[str, Any] = {**self._common(), "max_bytes": self.max_bytes}
+        common: dict[str, Any] = {**self._terms(), "max_bytes": self.max_bytes}
         if self._by_stability(data, schema):
             from privfield.mechanisms.edges.stable import measure_stable
 
             weight = 0.2 if self.min_weight is None else self.min_weight
             common |= {"noise": self.noise, "min_weight": weight}
-            found = measure_stable(data, schema, self.budget, **common)  # type: ignore[arg-type]
-            self.structure_, self.selection_ = found.structure, found.selection
-            self.measurements_ = found.measurements
-            return
-        self.structure_ = None
-        self.selection_ = select_edges(data, schema, self.budget, noise=self.noise, **common)
-        self.measurements_ = self.selection_.measurements
+            return measure_stable(data, schema, self.budget, **common)  # type: ignore[arg-type]
+        return select_edges(data, schema, self.budget, noise=self.noise, **common)
 
     def _by_stability(self, data: Any, schema: Schema) -> bool:
         if self.structure != "auto":

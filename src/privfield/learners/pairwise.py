@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Self
 
@@ -11,22 +12,18 @@ import numpy as np
 from privfield.errors import InputError
 from privfield.estimation.trajectories import pairwise_from_trajectory
 from privfield.inference.contraction.plan import DEFAULT_MAX_BYTES, contraction_size
-from privfield.learners.base import Learner
+from privfield.learners.base import Learner, attach_card, result
 from privfield.learners.marginal import MarginalLearner
 from privfield.mechanisms.frank_wolfe.mechanism import check_width
 from privfield.mechanisms.frank_wolfe.pairwise import check_geometry, frank_wolfe_pairwise
 from privfield.mechanisms.frank_wolfe.steps import check_declared_rows
-from privfield.mechanisms.frank_wolfe.trajectory import Trajectory
-from privfield.mechanisms.tables.measurements import Measurements
-from privfield.models.card import attach_card
 from privfield.models.mrf import MarkovRandomField
 from privfield.privacy.adjacency import Adjacency
-from privfield.privacy.budgets import ApproxDP, Budget, NonPrivate, PureDP, check_budget
-from privfield.privacy.ledger import Ledger
-from privfield.progress import ProgressCallback
+from privfield.privacy.budgets import ApproxDP, NonPrivate, PureDP, check_budget
 from privfield.schema import Schema
 
 
+@dataclass(repr=False, eq=False, kw_only=True)
 class PairwiseLearner(Learner):
     """Learns a model with all two-way interactions under differential privacy.
 
@@ -49,87 +46,54 @@ class PairwiseLearner(Learner):
     ('tables', True)
     """
 
-    def __init__(
-        self,
-        budget: Budget | NonPrivate,
-        width: float = 2.0,
-        schema: Schema | None = None,
-        method: str = "auto",
-        geometry: str = "group",
-        *,
-        steps: int | None = None,
-        adjacency: str = "replace-one",
-        declared_rows: int | None = None,
-        max_bytes: float = DEFAULT_MAX_BYTES,
-        ledger: Ledger | None = None,
-        job: str | None = None,
-        insecure_seed: int | None = None,
-        progress: ProgressCallback | None = None,
-    ) -> None:
-        self.budget = budget
-        self.width = width
-        self.schema = schema
-        self.method = method
-        self.geometry = geometry
-        self.steps = steps
-        self.adjacency = adjacency
-        self.declared_rows = declared_rows
-        self.max_bytes = max_bytes
-        self.ledger = ledger
-        self.job = job
-        self.insecure_seed = insecure_seed
-        self.progress = progress
+    width: float = 2.0
+    method: str = "auto"
+    geometry: str = "group"
+    steps: int | None = None
+    declared_rows: int | None = None
+    max_bytes: float = DEFAULT_MAX_BYTES
 
-    model_: MarkovRandomField
-    method_: str
-    trajectory_: Trajectory
-    measurements_: Measurements
+    model_: MarkovRandomField = result()
+    method_: str = result()
 
     def fit(self, data: Any, y: Any = None) -> Self:
         """Measure, which is charged, and estimate the model."""
         self._forget()
-        if not isinstance(self.schema, Schema):
-            raise InputError(
-                "schema must be a pf.Schema, which says what the columns may hold; "
-                f"got {type(self.schema).__name__}."
-            )
+        schema = self._schema()
         if self.method not in ("auto", "frank-wolfe", "tables"):
             raise InputError(
                 f"method must be 'auto', 'frank-wolfe' or 'tables'; got {self.method!r}."
             )
         check_geometry(self.geometry)
         check_width(self.width)
-        self.method_ = self._choose(data, self.schema) if self.method == "auto" else self.method
-        common: dict[str, Any] = {
-            "adjacency": self.adjacency,
-            "ledger": self.ledger,
-            "job": self.job,
-            "insecure_seed": self.insecure_seed,
-            "progress": self.progress,
-        }
+        self.method_ = self._choose(data, schema) if self.method == "auto" else self.method
         if self.method_ == "tables":
             learner = MarginalLearner(
-                self.budget, "all-pairs", self.schema, max_bytes=self.max_bytes, **common
+                self.budget,
+                cliques="all-pairs",
+                schema=schema,
+                max_bytes=self.max_bytes,
+                **self._terms(),
             )
             try:
                 learner.fit(data)
             finally:  # what was paid for is kept, even if the estimate is stopped
-                for name in ("measurements_", "cost_", "adjacency_", "model_"):
+                for name in ("released_", "cost_", "adjacency_", "model_"):
                     if name in vars(learner):
                         setattr(self, name, getattr(learner, name))
             return self
-        self.trajectory_ = frank_wolfe_pairwise(
+        trajectory = frank_wolfe_pairwise(
             data,
-            self.schema,
+            schema,
             self.budget,
             self.width,
             geometry=self.geometry,
             steps=self.steps,
             declared_rows=self.declared_rows,
-            **common,
+            **self._terms(),
         )
-        self.cost_, self.adjacency_ = self.trajectory_.cost, self.trajectory_.adjacency
-        self.model_ = pairwise_from_trajectory(self.trajectory_)
+        self._keep(trajectory)
+        self.model_ = pairwise_from_trajectory(trajectory)
         attach_card(self)
         return self
 

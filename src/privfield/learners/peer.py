@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfield.errors import InputError
-from privfield.learners.base import Learner
+from privfield.learners.base import Learner, attach_card, result
 from privfield.models.base import check_count, check_rng, finite_number
-from privfield.models.card import attach_card
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import Budget, NonPrivate, check_budget
 
@@ -25,13 +24,9 @@ if TYPE_CHECKING:
     from privfield.estimation.peers.one import PeerEstimate
     from privfield.mechanisms.peers.release import (
         LocalRelease,
-        ObjectiveRelease,
         StatisticRelease,
     )
     from privfield.models.network import NetworkIsing
-    from privfield.privacy.ledger import Ledger
-    from privfield.progress import ProgressCallback
-    from privfield.schema import Schema
 
     _Found = tuple[float, PeerEstimate | None, Budget | NonPrivate, str | None]
 
@@ -54,6 +49,7 @@ class SimulatedOutcomes:
     tails: dict[str, float]
 
 
+@dataclass(repr=False, eq=False, kw_only=True)
 class PeerEffect(Learner):
     """How strongly neighbours' outcomes go together: β of P(σ) ∝ exp(½ β σᵀJσ).
 
@@ -85,60 +81,28 @@ class PeerEffect(Learner):
     True
     """
 
-    if TYPE_CHECKING:
-        beta_: float
-        interval_: tuple[float, float] | None
-        estimate_: PeerEstimate | None
-        release_: StatisticRelease | LocalRelease | ObjectiveRelease | None
-        network_: PublicNetwork
-        model_: NetworkIsing | None
-        method_: str
-        stamp_: str | None
+    beta_: float = result()
+    interval_: tuple[float, float] | None = result()
+    estimate_: PeerEstimate | None = result()
+    network_: PublicNetwork = result()
+    model_: NetworkIsing | None = result()
+    method_: str = result()
+    stamp_: str | None = result()
 
-    def __init__(
-        self,
-        budget: Budget | NonPrivate,
-        method: str = "auto",
-        scaling: str = "laplacian",
-        *,
-        field: bool = False,
-        covariates: Mapping[str, Any] | None = None,
-        bound: float = 5.0,
-        level: float = 0.95,
-        guess: float | None = None,
-        weight: str | None = None,
-        missing: str = "error",
-        prevalence: float | None = None,
-        calibration: str = "tight",
-        noise: str = "auto",
-        cache: str | os.PathLike[str] | None = None,
-        schema: Schema | None = None,
-        adjacency: str = "flip-outcome",
-        ledger: Ledger | None = None,
-        job: str | None = None,
-        insecure_seed: int | None = None,
-        progress: ProgressCallback | None = None,
-    ) -> None:
-        self.budget = budget
-        self.method = method
-        self.scaling = scaling
-        self.field = field
-        self.covariates = covariates
-        self.bound = bound
-        self.level = level
-        self.guess = guess
-        self.weight = weight
-        self.missing = missing
-        self.prevalence = prevalence
-        self.calibration = calibration
-        self.noise = noise
-        self.cache = cache
-        self.schema = schema
-        self.adjacency = adjacency
-        self.ledger = ledger
-        self.job = job
-        self.insecure_seed = insecure_seed
-        self.progress = progress
+    method: str = "auto"
+    scaling: str = "laplacian"
+    field: bool = False
+    covariates: Mapping[str, Any] | None = None
+    bound: float = 5.0
+    level: float = 0.95
+    guess: float | None = None
+    weight: str | None = None
+    missing: str = "error"
+    prevalence: float | None = None
+    calibration: str = "tight"
+    noise: str = "auto"
+    cache: str | os.PathLike[str] | None = None
+    adjacency: str = "flip-outcome"
 
     def fit(self, graph: Any, outcomes: Any) -> Self:
         """Release what is needed and estimate β; each call spends the budget once more."""
@@ -158,21 +122,13 @@ class PeerEffect(Learner):
         else:
             found = self._fit_statistic(network, outcomes, budget, method)
         self.beta_, self.estimate_, self.cost_, self.stamp_ = found
-        self.release_ = vars(self).get("release_")
+        self.released_ = vars(self).get("released_")
         self.network_, self.method_ = network, method
         self.adjacency_ = Adjacency.FLIP_OUTCOME
         self.interval_ = None if self.estimate_ is None else self.estimate_.interval
         self.model_ = self._model()
         attach_card(self)
         return self
-
-    def _forget(self) -> None:
-        """Drop the results of an earlier fit, so that one that stops half-way shows none of them.
-
-        Only `release_` is set as soon as it is paid for.
-        """
-        for name in [name for name in vars(self) if name.endswith("_")]:
-            delattr(self, name)
 
     def _check(self) -> None:
         if self.method not in METHODS:
@@ -261,7 +217,7 @@ class PeerEffect(Learner):
             "level": float(self.level),
             "progress": self.progress,
         }
-        self.release_ = release
+        self.released_ = release
         if extras:
             assert isinstance(release, StatisticRelease)
             estimate = estimate_with_covariates(release, network, extras, **options)
@@ -286,7 +242,7 @@ class PeerEffect(Learner):
             job=self.job,
             **self._reading(),
         )
-        self.release_ = release
+        self.released_ = release
         return release.beta, None, release.cost, release.stamp
 
     def _fit_pseudolikelihood(self, network: PublicNetwork, outcomes: Any) -> _Found:

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 from privfield.errors import InputError
 from privfield.estimation.parities import check_threshold, polynomial_from_parities
 from privfield.estimation.trajectories import polynomial_from_trajectory
-from privfield.learners.base import Learner
+from privfield.learners.base import Learner, attach_card, result
 from privfield.mechanisms.frank_wolfe.polynomial import frank_wolfe_polynomial
 from privfield.mechanisms.frank_wolfe.trajectory import Trajectory
 from privfield.mechanisms.parities.answers import ParityAnswers
 from privfield.mechanisms.parities.phases import QUERY_SHARE, measure_polynomial
-from privfield.models.card import attach_card
 from privfield.models.polynomial import Monomial, PolynomialMRF
-from privfield.privacy.budgets import Budget, NonPrivate
-from privfield.privacy.ledger import Ledger
-from privfield.progress import ProgressCallback
 from privfield.schema import Schema
 
 _QUERIES = ("auto", "gaussian", "pmw", "sepfem", "fem")
 
 
+@dataclass(repr=False, eq=False, kw_only=True)
 class PolynomialLearner(Learner):
     """Learns P(x) ∝ exp(h(x)) on ±1 variables, h of degree `order`, under differential privacy.
 
@@ -52,48 +50,19 @@ class PolynomialLearner(Learner):
     ([(0, 1, 2)], True)
     """
 
-    def __init__(
-        self,
-        budget: Budget | NonPrivate,
-        order: int = 3,
-        width: float = 2.0,
-        objective: str = "linf",
-        queries: str = "auto",
-        *,
-        query_share: float = QUERY_SHARE,
-        threshold: float | None = None,
-        split: str = "shared",
-        steps: int | None = None,
-        schema: Schema | None = None,
-        adjacency: str = "replace-one",
-        declared_rows: int | None = None,
-        ledger: Ledger | None = None,
-        job: str | None = None,
-        insecure_seed: int | None = None,
-        progress: ProgressCallback | None = None,
-    ) -> None:
-        self.budget = budget
-        self.order = order
-        self.width = width
-        self.objective = objective
-        self.queries = queries
-        self.query_share = query_share
-        self.threshold = threshold
-        self.split = split
-        self.steps = steps
-        self.schema = schema
-        self.adjacency = adjacency
-        self.declared_rows = declared_rows
-        self.ledger = ledger
-        self.job = job
-        self.insecure_seed = insecure_seed
-        self.progress = progress
+    order: int = 3
+    width: float = 2.0
+    objective: str = "linf"
+    queries: str = "auto"
+    query_share: float = QUERY_SHARE
+    threshold: float | None = None
+    split: str = "shared"
+    steps: int | None = None
+    declared_rows: int | None = None
 
-    model_: PolynomialMRF
-    trajectory_: Trajectory
-    answers_: ParityAnswers | None
-    maximal_: dict[Monomial, float]
-    derivatives_: dict[Monomial, float]
+    model_: PolynomialMRF = result()
+    maximal_: dict[Monomial, float] = result()
+    derivatives_: dict[Monomial, float] = result()
 
     def fit(self, data: Any, y: Any = None) -> Self:
         """Measure, which is charged once, and turn what was released into a polynomial."""
@@ -101,27 +70,33 @@ class PolynomialLearner(Learner):
         self._check()
         options = {
             "steps": self.steps,
-            "adjacency": self.adjacency,
-            "ledger": self.ledger,
-            "job": self.job,
-            "insecure_seed": self.insecure_seed,
-            "progress": self.progress,
             "declared_rows": self.declared_rows,
+            **self._terms(),
         }
         if self.objective == "l1":
             self._fit_l1(data, options)
         else:
             self._fit_linf(data, options)
-        self.adjacency_ = self.trajectory_.adjacency
         attach_card(self)
         return self
 
+    @property
+    def trajectory_(self) -> Trajectory:
+        """What the regressions released."""
+        found = self.released_
+        return found if isinstance(found, Trajectory) else found.trajectory
+
+    @property
+    def answers_(self) -> ParityAnswers | None:
+        """Answers to parity queries; None with "l1" or order 1."""
+        return getattr(self.released_, "answers", None)
+
     def _fit_l1(self, data: Any, options: dict[str, Any]) -> None:
-        self.trajectory_ = frank_wolfe_polynomial(
-            data, self.schema, self.budget, self.order, self.width, **options
+        self._keep(
+            frank_wolfe_polynomial(
+                data, self.schema, self.budget, self.order, self.width, **options
+            )
         )
-        self.answers_ = None
-        self.cost_ = self.trajectory_.cost
         self.model_ = polynomial_from_trajectory(self.trajectory_)
 
     def _fit_linf(self, data: Any, options: dict[str, Any]) -> None:
@@ -133,8 +108,7 @@ class PolynomialLearner(Learner):
             schema=self.schema,
             **options,
         )
-        self.trajectory_, self.answers_ = released.trajectory, released.answers
-        self.cost_ = released.cost
+        self._keep(released)
         self.model_, found = polynomial_from_parities(
             self.trajectory_, self.answers_, threshold=self.threshold
         )

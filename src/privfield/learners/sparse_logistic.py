@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privfield.errors import InputError
-from privfield.learners.base import Learner
+from privfield.learners.base import Learner, result
 from privfield.mechanisms.frank_wolfe.logistic import frank_wolfe_logistic
 from privfield.mechanisms.frank_wolfe.trajectory import Trajectory
-from privfield.privacy.budgets import Budget, NonPrivate
-from privfield.privacy.ledger import Ledger
-from privfield.progress import ProgressCallback
 
 
+@dataclass(repr=False, eq=False, kw_only=True)
 class SparseLogistic(Learner):
     """Logistic regression with ‖w‖₁ ≤ `radius` under differential privacy.
 
@@ -36,44 +35,21 @@ class SparseLogistic(Learner):
     True
     """
 
-    def __init__(
-        self,
-        budget: Budget | NonPrivate,
-        radius: float = 1.0,
-        steps: int | None = None,
-        bound: float = 1.0,
-        *,
-        intercept: bool = True,
-        adjacency: str = "replace-one",
-        calibration: str = "proved",
-        declared_rows: int | None = None,
-        ledger: Ledger | None = None,
-        job: str | None = None,
-        insecure_seed: int | None = None,
-        progress: ProgressCallback | None = None,
-    ) -> None:
-        self.budget = budget
-        self.radius = radius
-        self.steps = steps
-        self.bound = bound
-        self.intercept = intercept
-        self.adjacency = adjacency
-        self.calibration = calibration
-        self.declared_rows = declared_rows
-        self.ledger = ledger
-        self.job = job
-        self.insecure_seed = insecure_seed
-        self.progress = progress
+    radius: float = 1.0
+    steps: int | None = None
+    bound: float = 1.0
+    intercept: bool = True
+    calibration: str = "proved"
+    declared_rows: int | None = None
 
-    coef_: NDArray[np.float64]
-    intercept_: float
-    trajectory_: Trajectory
-    stamp_: str | None
+    coef_: NDArray[np.float64] = result()
+    intercept_: float = result()
+    stamp_: str | None = result()
 
     def fit(self, X: Any, y: Any) -> Self:
         """Run private Frank–Wolfe, which is charged."""
         self._forget()
-        self.trajectory_ = frank_wolfe_logistic(
+        trajectory: Trajectory = frank_wolfe_logistic(
             X,
             y,
             self.budget,
@@ -81,18 +57,14 @@ class SparseLogistic(Learner):
             bound=self.bound,
             intercept=self.intercept,
             steps=self.steps,
-            adjacency=self.adjacency,
             calibration=self.calibration,
-            ledger=self.ledger,
-            job=self.job,
-            insecure_seed=self.insecure_seed,
-            progress=self.progress,
             declared_rows=self.declared_rows,
+            **self._terms(),
         )
-        self.cost_ = self.trajectory_.cost
-        self.adjacency_, self.stamp_ = self.trajectory_.adjacency, self.trajectory_.stamp
-        weights = self.trajectory_.weights()[0]
-        count = self.trajectory_.about["features"]
+        self._keep(trajectory)
+        self.stamp_ = trajectory.stamp
+        weights = trajectory.weights()[0]
+        count = trajectory.about["features"]
         self.coef_ = weights[:count]
         self.intercept_ = float(weights[count:].sum()) * float(self.bound)
         return self

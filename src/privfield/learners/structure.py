@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from privfield.errors import InputError
-from privfield.learners.base import Learner
+from privfield.learners.base import Learner, result
 from privfield.mechanisms.frank_wolfe.mechanism import check_width
 from privfield.mechanisms.frank_wolfe.steps import check_declared_rows
 from privfield.mechanisms.graphs.block_plan import BlockPlan, plan_blocks
@@ -15,11 +16,8 @@ from privfield.mechanisms.graphs.blocks import find_variables, public_rows
 from privfield.mechanisms.graphs.release import StructureRelease
 from privfield.mechanisms.graphs.structure import check_min_weight, measure_structure
 from privfield.privacy.adjacency import Adjacency
-from privfield.privacy.budgets import ApproxDP, Budget, NonPrivate
-from privfield.privacy.ledger import Ledger
+from privfield.privacy.budgets import ApproxDP
 from privfield.privacy.stability import check_stable_budget
-from privfield.progress import ProgressCallback
-from privfield.schema import Schema
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -27,6 +25,7 @@ if TYPE_CHECKING:
 METHODS = ("regression", "correlation", "chow-liu")
 
 
+@dataclass(repr=False, eq=False, kw_only=True)
 class StructureLearner(Learner):
     """Learns which variables interact: the edges of a graphical model, under (ε, δ)-DP.
 
@@ -59,49 +58,20 @@ class StructureLearner(Learner):
     [('x0', 'x1'), ('x1', 'x2')]
     """
 
-    def __init__(
-        self,
-        budget: Budget | NonPrivate,
-        width: float = 2.0,
-        min_weight: float = 0.2,
-        release: str = "edge-majority",
-        method: str = "regression",
-        *,
-        order: int = 2,
-        blocks: int | None = None,
-        schema: Schema | None = None,
-        names: Sequence[str] | None = None,
-        adjacency: str = "replace-one",
-        declared_rows: int | None = None,
-        learner: Callable[[Any], Any] | None = None,
-        learner_seconds: float | None = 60.0,
-        ledger: Ledger | None = None,
-        job: str | None = None,
-        insecure_seed: int | None = None,
-        progress: ProgressCallback | None = None,
-    ) -> None:
-        self.budget = budget
-        self.width = width
-        self.min_weight = min_weight
-        self.release = release
-        self.method = method
-        self.order = order
-        self.blocks = blocks
-        self.schema = schema
-        self.names = names
-        self.adjacency = adjacency
-        self.declared_rows = declared_rows
-        self.learner = learner
-        self.learner_seconds = learner_seconds
-        self.ledger = ledger
-        self.job = job
-        self.insecure_seed = insecure_seed
-        self.progress = progress
+    width: float = 2.0
+    min_weight: float = 0.2
+    release: str = "edge-majority"
+    method: str = "regression"
+    order: int = 2
+    blocks: int | None = None
+    names: Sequence[str] | None = None
+    declared_rows: int | None = None
+    learner: Callable[[Any], Any] | None = None
+    learner_seconds: float | None = 60.0
 
-    graph_: nx.Graph | None
-    release_: StructureRelease
-    blocks_: int | None
-    advice_: str | None
+    graph_: nx.Graph | None = result()
+    blocks_: int | None = result()
+    advice_: str | None = result()
 
     def fit(self, data: Any, y: Any = None) -> Self:
         """Vote, which is charged, and keep the graph if it was released."""
@@ -112,8 +82,8 @@ class StructureLearner(Learner):
         check_width(self.width)
         check_declared_rows(self.declared_rows)
         found = self._measure(data)
-        self.release_ = found
-        self.cost_, self.adjacency_, self.blocks_ = found.cost, found.adjacency, found.blocks
+        self._keep(found)
+        self.blocks_ = found.blocks
         self.graph_ = found.graph()
         self.advice_ = None if self.graph_ is not None else self._advice(data, found)
         return self
@@ -122,11 +92,7 @@ class StructureLearner(Learner):
         common: dict[str, Any] = {
             "schema": self.schema,
             "names": self.names,
-            "adjacency": self.adjacency,
-            "ledger": self.ledger,
-            "job": self.job,
-            "insecure_seed": self.insecure_seed,
-            "progress": self.progress,
+            **self._terms(),
         }
         if self.method == "regression":
             return measure_structure(

@@ -1,1 +1,3 @@
-"""Values with a probability: Markov random fields, Ising models, polynomials, networks."""
+"""Values with a probability: answers, samples, files, exports."""
+
+from privfield.models import conversions as conversions  # models find their other forms there

@@ -6,7 +6,7 @@ import math
 import os
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,8 @@ from privfield.checks import check_rng as check_rng
 from privfield.errors import InputError
 from privfield.inference.factors import Factors, Table
 from privfield.models.canonical import canonical
+from privfield.models.card import Card, attach
+from privfield.models.saving import save_model
 from privfield.schema import Schema
 
 if TYPE_CHECKING:
@@ -24,12 +26,12 @@ if TYPE_CHECKING:
 
     from privfield.inference.contraction.plan import ContractionSize
     from privfield.inference.loopy.propagation import LoopyResult
-    from privfield.models.card import Card
-    from privfield.models.ising import IsingModel
-    from privfield.models.mrf import MarkovRandomField
 
 LARGEST = 1e100  # of a log-potential: sums of many stay far from overflow
 _MAX_SAMPLE_CELLS = 1 << 34
+
+
+FORMS: dict[str, Callable[[Any], Any]] = {}  # filled by models/conversions.py, which knows them all
 
 
 class ForbidsEverything(InputError):
@@ -58,23 +60,30 @@ class Model(ABC):
         def factors(self) -> Factors:
             """The log-potentials, structural zeros included, as inference engines read them."""
 
-    @abstractmethod
-    def to_mrf(self) -> MarkovRandomField:
+    def to_mrf(self) -> Any:
         """The same distribution as a `MarkovRandomField`."""
+        return FORMS["mrf"](self)
 
-    @abstractmethod
-    def to_ising(self) -> IsingModel:
+    def to_ising(self) -> Any:
         """The same distribution as an `IsingModel`, where there is one."""
+        return FORMS["ising"](self)
+
+    def to_polynomial(self) -> Any:
+        """The same distribution as a `PolynomialMRF`: a polynomial in ±1, the second level +1."""
+        return FORMS["polynomial"](self)
 
     @abstractmethod
     def _parts(self) -> tuple[str, dict[str, Any], dict[str, NDArray[Any]]]:
         """Kind, header and arrays of the saved model."""
 
+    @classmethod
+    @abstractmethod
+    def _from_parts(cls, header: Any, arrays: Any) -> Model:
+        """Undo `_parts`; `header` has the stamp too. May raise what it likes on damaged parts."""
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Copies and pickles carry the model, not what was computed from it."""
-        from privfield.models.saving import model_bytes, model_from_bytes
-
-        return model_from_bytes, (model_bytes(self),)
+        return rebuild, (type(self), *self._parts()[1:], self.stamp, self.card, self.measurements)
 
     # -- exact answers -----------------------------------------------------------------------------
 
@@ -124,7 +133,7 @@ class Model(ABC):
             total += float((log_scores(self.factors, batch.columns, batch.rows) - log_z).sum())
         return total
 
-    def condition(self, evidence: Mapping[str, object]) -> MarkovRandomField:
+    def condition(self, evidence: Mapping[str, object]) -> Any:
         """The distribution of the other variables, given the levels of these."""
         return self.to_mrf().condition(evidence)
 
@@ -188,8 +197,6 @@ class Model(ABC):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a zip of JSON and arrays; `pf.load` reads it."""
-        from privfield.models.saving import save_model
-
         save_model(self, path)
 
     def plot(
@@ -199,6 +206,13 @@ class Model(ABC):
         from privfield.reporting.figures import plot_model
 
         return plot_model(self, path, kind, **options)
+
+
+def rebuild(
+    kind: Any, header: Any, arrays: Any, stamp: str | None, card: Card | None, released: Any
+) -> Any:
+    """A model from what a pickle holds."""
+    return attach(kind._from_parts({**header, "stamp": stamp}, arrays), card, released)
 
 
 class _Exact:

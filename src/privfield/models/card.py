@@ -7,39 +7,18 @@ changes nothing about the distribution. What it says is public.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
-from importlib import import_module
-from pathlib import PurePath
 from typing import Any, TypeVar
 
 from privfield._version import __version__
 from privfield.errors import InputError
 from privfield.privacy.adjacency import Adjacency
-from privfield.privacy.budgets import NON_PRIVATE, Budget, NonPrivate, budget_from_json
+from privfield.privacy.budgets import Budget, NonPrivate
+from privfield.privacy.released import Released, cost_from_json, cost_to_json
 
 M = TypeVar("M")
-
-# What can be stored inside a model file, by the kind that its own bytes declare. Imported when
-# needed: a name in a file must not choose which code is loaded.
-RELEASES = {
-    "measurements": "privfield.mechanisms.tables.measurements:Measurements",
-    "moments": "privfield.mechanisms.moments.moments:Moments",
-    "chain measurements": "privfield.mechanisms.chains.measurements:ChainMeasurements",
-    "frank-wolfe-trajectory": "privfield.mechanisms.frank_wolfe.trajectory:Trajectory",
-    "pseudolikelihood-trajectory": (
-        "privfield.mechanisms.gradients.pseudolikelihood:PseudolikelihoodTrajectory"
-    ),
-    "sgd-trajectory": "privfield.mechanisms.gradients.sgd:SGDTrajectory",
-    "edge-selection": "privfield.mechanisms.edges.selection:Selection",
-    "parities": "privfield.mechanisms.parities.answers:ParityAnswers",
-    "polynomial-phases": "privfield.mechanisms.parities.phases:PolynomialPhases",
-    "structure": "privfield.mechanisms.graphs.release:StructureRelease",
-    "network-statistics": "privfield.mechanisms.peers.release:StatisticRelease",
-    "network-local": "privfield.mechanisms.peers.release:LocalRelease",
-    "network-objective": "privfield.mechanisms.peers.release:ObjectiveRelease",
-}
 
 
 @dataclass(frozen=True)
@@ -85,8 +64,8 @@ class Card:
         return {
             **{name: getattr(self, name) for name in _PLAIN},
             "adjacency": None if self.adjacency is None else str(self.adjacency),
-            "cost": _budget_to_json(self.cost),
-            "budget": _budget_to_json(self.budget),
+            "cost": cost_to_json(self.cost),
+            "budget": cost_to_json(self.budget),
             "notes": list(self.notes),
             "intervals": {name: list(map(float, three)) for name, three in self.intervals.items()},
         }
@@ -101,8 +80,8 @@ class Card:
             return cls(
                 **{name: data[name] for name in _PLAIN},
                 adjacency=None if adjacency is None else Adjacency.parse(adjacency),
-                cost=_budget_from_json(data["cost"]),
-                budget=_budget_from_json(data["budget"]),
+                cost=cost_from_json(data["cost"]),
+                budget=cost_from_json(data["budget"]),
                 notes=tuple(data["notes"]),
                 intervals={name: tuple(three) for name, three in data["intervals"].items()},
             )
@@ -146,7 +125,7 @@ def attach(model: M, card: Card | None = None, measurements: Any = None) -> M:
     """
     if card is not None and not isinstance(card, Card):
         raise InputError(f"card must be a Card; got {type(card).__name__}.")
-    if measurements is not None and release_class(measurements) is None:
+    if measurements is not None and not isinstance(measurements, Released):
         raise InputError(
             f"measurements must be something released; got {type(measurements).__name__}."
         )
@@ -154,131 +133,6 @@ def attach(model: M, card: Card | None = None, measurements: Any = None) -> M:
         if value is not None:
             object.__setattr__(model, name, value)  # models are frozen
     return model
-
-
-def release_class(measurements: Any) -> str | None:
-    """The kind under which released numbers are stored, None if they are none."""
-    place = f"{type(measurements).__module__}:{type(measurements).__name__}"
-    return next((kind for kind, known in RELEASES.items() if known == place), None)
-
-
-def release_from_bytes(kind: object, data: bytes, source: str) -> Any:
-    """Undo `to_bytes` of released numbers of that kind."""
-    if not isinstance(kind, str) or kind not in RELEASES:
-        raise InputError(f"{source} holds measurements of an unknown kind, {kind!r}.")
-    module, name = RELEASES[kind].split(":")
-    return getattr(import_module(module), name).from_bytes(data, source)
-
-
-# -- from a learner --------------------------------------------------------------------------------
-
-
-def attach_card(
-    learner: Any, *, levels_are_public: bool = False, notes: Sequence[str] = ()
-) -> None:
-    """Give the model of a fitted learner its card and what was released for it.
-
-    Learners call this at the end of `fit`. A learner without a model (nothing stable to release) is
-    left alone.
-    """
-    model = vars(learner).get("model_")
-    if model is not None:
-        found = _released(learner)
-        card = card_of(learner, levels_are_public=levels_are_public, notes=notes)
-        attach(model, card, found if release_class(found) is not None else None)
-
-
-def card_of(learner: Any, *, levels_are_public: bool = False, notes: Sequence[str] = ()) -> Card:
-    """The card of what a fitted learner made."""
-    results, found = vars(learner), _released(learner)
-    found = getattr(found, "measurements", found)  # of what selecting edges released
-    if "cost_" not in results:
-        raise InputError(f"{type(learner).__name__} has no results yet; call fit first.")
-    estimate = results.get("estimate_")
-    charge = _charge(results.get("ledger"), results.get("job"))
-    return Card(
-        unit=_unit(results.get("schema"), found),
-        adjacency=results.get("adjacency_"),
-        cost=results["cost_"],
-        budget=results.get("budget"),
-        method=_method(learner),
-        noise=_noise(found),
-        rows=getattr(found, "total", None),
-        ledger=charge[0],
-        job=charge[1],
-        charged=charge[2],
-        levels_are_public=levels_are_public or _public_levels(results.get("schema"), found),
-        notes=tuple(notes),
-        intervals={} if estimate is None else _finite(estimate.parameters),
-        level=float(results.get("level", 0.95)),
-    )
-
-
-def _method(learner: Any) -> str:
-    """The learner, and which of its ways it took."""
-    results = vars(learner)
-    names = ("method_", "method", "queries_", "queries")
-    way = next((results[name] for name in names if isinstance(results.get(name), str)), None)
-    return type(learner).__name__ + (f": {way}" if way else "")
-
-
-def _finite(
-    parameters: Mapping[str, tuple[float, float, float]],
-) -> dict[str, tuple[float, float, float]]:
-    return {name: three for name, three in parameters.items() if all(map(math.isfinite, three))}
-
-
-def _released(learner: Any) -> Any:
-    results = vars(learner)
-    names = ("measurements_", "trajectory_", "release_")
-    return next((results[name] for name in names if results.get(name) is not None), None)
-
-
-def _unit(schema: Any, found: Any) -> str:
-    named = getattr(found, "unit", None)
-    if isinstance(named, str):
-        return named
-    if getattr(found, "adjacency", None) is Adjacency.FLIP_OUTCOME:
-        return "outcome of a node"
-    unit = getattr(schema, "unit", None)
-    if unit is None:
-        return "row"
-    limit = "all rows" if unit.rows is None else f"up to {unit.rows} row{'s' * (unit.rows != 1)}"
-    return f"person ({unit.column}, {limit})"
-
-
-def _public_levels(*sources: Any) -> bool:
-    """Whether a schema says so: the learner's own, or that of what was released."""
-    schemas = [getattr(source, "schema", source) for source in sources]
-    return any(getattr(schema, "levels_are_public", False) for schema in schemas)
-
-
-def _noise(found: Any) -> str | None:
-    law = getattr(found, "noise", None)
-    if law is None and getattr(found, "laws", None):
-        law = found.laws[0].name
-    return law if isinstance(law, str) else None
-
-
-def _charge(ledger: Any, job: str | None) -> tuple[str | None, str | None, str | None]:
-    """File name, job and time of the charge; a job that was not named cannot be told apart."""
-    if ledger is None:
-        return None, None, None
-    name = PurePath(ledger.path).name
-    times = [charge.time for charge in ledger.charges() if charge.job == job]
-    return name, job, times[0] if times else None
-
-
-def _budget_to_json(budget: Budget | NonPrivate | None) -> Any:
-    if isinstance(budget, NonPrivate):
-        return "non-private"
-    return None if budget is None else budget.to_json()
-
-
-def _budget_from_json(data: Any) -> Budget | NonPrivate | None:
-    if data == "non-private":
-        return NON_PRIVATE
-    return None if data is None else budget_from_json(data)
 
 
 def _check(card: Card) -> None:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,11 +15,17 @@ from privfield.checks import check_rng
 from privfield.errors import InputError
 from privfield.inference.factors import Table
 from privfield.models.base import check_count, finite_array
+from privfield.models.card import Card
+from privfield.models.mrf import MarkovRandomField
+from privfield.models.saving import (
+    Arrays,
+    Header,
+    save_model,
+    stored_floats,
+    stored_stamp,
+    stored_texts,
+)
 from privfield.schema import Schema, level_text
-
-if TYPE_CHECKING:
-    from privfield.models.card import Card
-    from privfield.models.mrf import MarkovRandomField
 
 _ROUNDING = 1e-9  # how far probabilities may be from adding up to 1
 
@@ -140,8 +146,6 @@ class ChainModel:
 
     def to_mrf(self, length: int) -> MarkovRandomField:
         """Sequences of that length as a `MarkovRandomField` over the variables t1, t2, …"""
-        from privfield.models.mrf import MarkovRandomField
-
         if isinstance(length, bool) or not isinstance(length, int | np.integer) or length < 1:
             raise InputError(f"length must be a whole number from 1; got {length!r}.")
         names = [f"t{step}" for step in range(1, int(length) + 1)]
@@ -157,13 +161,16 @@ class ChainModel:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a zip of JSON and arrays; `pf.load` reads it."""
-        from privfield.models.saving import save_model
-
         save_model(self, path)
 
-    def _parts(self) -> tuple[str, dict[str, Any], dict[str, NDArray[Any]]]:
+    def _parts(self) -> tuple[str, Header, Arrays]:
         arrays = {"initial": self.initial, "transition": self.transition}
         return "chain", {"states": list(self.states)}, arrays
+
+    @classmethod
+    def _from_parts(cls, header: Header, arrays: Arrays) -> ChainModel:
+        initial, transition = (stored_floats(arrays[k]) for k in ("initial", "transition"))
+        return cls(stored_texts(header, "states"), initial, transition, stamp=stored_stamp(header))
 
     def __repr__(self) -> str:
         stamp = f"{self.stamp}. " if self.stamp else ""

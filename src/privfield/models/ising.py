@@ -13,13 +13,12 @@ from numpy.typing import NDArray
 from privfield.errors import InputError
 from privfield.inference.factors import Factors, Table
 from privfield.models.base import Model, check_count, check_rng, finite_array, log_scores
+from privfield.models.saving import Arrays, Header, stored_floats, stored_stamp, stored_texts
 from privfield.schema import Schema, spin_names
 
 if TYPE_CHECKING:
     import networkx
 
-    from privfield.models.mrf import MarkovRandomField
-    from privfield.models.polynomial import PolynomialMRF
 
 SPIN_LEVELS = ("-1", "+1")
 
@@ -60,7 +59,7 @@ class SpinModel(Model):
             total += float((log_scores(self.factors, columns, len(signs)) - log_z).sum())
         return total
 
-    def condition(self, evidence: Mapping[str, object]) -> MarkovRandomField:
+    def condition(self, evidence: Mapping[str, object]) -> Any:
         """The distribution of the other variables, given ±1 of these."""
         if not isinstance(evidence, Mapping):
             raise InputError("evidence must map variables to −1 or +1.")
@@ -168,32 +167,13 @@ class IsingModel(SpinModel):
             graph.add_edge(self.names[i], self.names[j], weight=float(self.weights[i, j]))
         return graph
 
-    def to_mrf(self) -> MarkovRandomField:
-        """The same distribution as a `MarkovRandomField` with levels "-1" and "+1"."""
-        from privfield.models.mrf import MarkovRandomField
-
-        cliques = [[self.names[i] for i in clique] for clique in self.factors.cliques]
-        return MarkovRandomField(self.schema, cliques, self.factors.tables, stamp=self.stamp)
-
-    def to_ising(self) -> IsingModel:
-        """Itself."""
-        return self
-
-    def to_polynomial(self) -> PolynomialMRF:
-        """The same distribution as a `PolynomialMRF` of order two."""
-        from privfield.models.polynomial import PolynomialMRF
-
-        p = len(self.field)
-        terms: dict[tuple[int, ...], float] = {(i,): float(self.field[i]) for i in range(p)}
-        terms |= {
-            (int(i), int(j)): float(self.weights[i, j])
-            for i, j in np.argwhere(np.triu(self.weights))
-        }
-        kept = {monomial: value for monomial, value in terms.items() if value}
-        return PolynomialMRF(kept, size=p, names=self.names, stamp=self.stamp)
-
-    def _parts(self) -> tuple[str, dict[str, Any], dict[str, NDArray[Any]]]:
+    def _parts(self) -> tuple[str, Header, Arrays]:
         return "ising", {"names": self.names}, {"weights": self.weights, "field": self.field}
+
+    @classmethod
+    def _from_parts(cls, header: Header, arrays: Arrays) -> IsingModel:
+        weights, field = stored_floats(arrays["weights"]), stored_floats(arrays["field"])
+        return cls(weights, field, stored_texts(header, "names"), stamp=stored_stamp(header))
 
     def __repr__(self) -> str:
         stamp = f"{self.stamp}. " if self.stamp else ""

@@ -5,21 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privfield.errors import InputError
 from privfield.inference.factors import Factors, Table
 from privfield.models.base import LARGEST, ForbidsEverything, Model
+from privfield.models.saving import Arrays, Header, stored_floats, stored_stamp
 from privfield.schema import Schema
 
-if TYPE_CHECKING:
-    from privfield.models.ising import IsingModel
-    from privfield.models.polynomial import PolynomialMRF
-
-_ROUNDING = 16 * np.finfo(np.float64).eps  # what sums and differences of a table's entries lose
+ROUNDING = 16 * np.finfo(np.float64).eps  # what sums and differences of a table's entries lose
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -79,10 +75,6 @@ class MarkovRandomField(Model):
             cliques.append(clique)
             tables.append(table)
         return Factors(self.schema.shape, tuple(cliques), tuple(tables))
-
-    def to_mrf(self) -> MarkovRandomField:
-        """Itself."""
-        return self
 
     def condition(self, evidence: Mapping[str, object]) -> MarkovRandomField:
         """The distribution of the other variables, given the levels of these."""
@@ -168,38 +160,24 @@ class MarkovRandomField(Model):
         found = []
         for clique, table in zip(centred.cliques, centred.log_potentials, strict=True):
             peak = float(np.abs(table).max())
-            if len(clique) == 2 and peak > _ROUNDING * raw[frozenset(clique)]:
+            if len(clique) == 2 and peak > ROUNDING * raw[frozenset(clique)]:
                 found.append(peak)
         return min(found, default=float("inf"))
 
-    def to_ising(self) -> IsingModel:
-        """The same distribution as an `IsingModel`: two levels each, cliques of at most two."""
-        return self.to_polynomial().to_ising()
-
-    def to_polynomial(self) -> PolynomialMRF:
-        """The same distribution as a polynomial in ±1; the second level of a variable is +1."""
-        from privfield.models.polynomial import PolynomialMRF, monomials_of
-
-        if any(size != 2 for size in self.schema.shape):
-            raise InputError("a polynomial in ±1 needs variables with two levels each.")
-        if self.schema.forbidden or not all(np.isfinite(t).all() for t in self.log_potentials):
-            raise InputError("a polynomial in ±1 cannot express structural zeros.")
-        total: dict[tuple[int, ...], float] = {}
-        scale: dict[tuple[int, ...], float] = {}
-        for clique, table in zip(self.cliques, self.log_potentials, strict=True):
-            for monomial, value in monomials_of(self.schema.clique(clique), table).items():
-                total[monomial] = total.get(monomial, 0.0) + value
-                scale[monomial] = scale.get(monomial, 0.0) + float(np.abs(table).max())
-        kept = {m: v for m, v in total.items() if abs(v) > _ROUNDING * scale[m] or not m}
-        return PolynomialMRF(kept, size=len(self.schema), names=self.schema.names, stamp=self.stamp)
-
-    def _parts(self) -> tuple[str, dict[str, Any], dict[str, NDArray[Any]]]:
+    def _parts(self) -> tuple[str, Header, Arrays]:
         header = {
             "schema": self.schema.to_toml(),
             "cliques": [list(clique) for clique in self.cliques],
         }
         arrays = {f"table{i}": table for i, table in enumerate(self.log_potentials)}
         return "mrf", header, arrays
+
+    @classmethod
+    def _from_parts(cls, header: Header, arrays: Arrays) -> MarkovRandomField:
+        cliques = header["cliques"]
+        tables = [stored_floats(arrays[f"table{i}"]) for i in range(len(cliques))]
+        schema = Schema.from_toml(header["schema"])
+        return cls(schema, cliques, tables, stamp=stored_stamp(header))
 
     def __repr__(self) -> str:
         stamp = f"{self.stamp}. " if self.stamp else ""

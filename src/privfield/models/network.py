@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from privfield.errors import InputError
 from privfield.inference.factors import Factors
 from privfield.models.base import LARGEST, check_count, check_rng, finite_number
-from privfield.models.ising import IsingModel, SpinModel
+from privfield.models.ising import SpinModel
+from privfield.models.saving import Arrays, Header, stored_floats, stored_stamp, stored_texts
 from privfield.schema import spin_names
 
 if TYPE_CHECKING:
@@ -22,10 +23,9 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
     from privfield.inference.sampling import SampleResult
-    from privfield.models.mrf import MarkovRandomField
 
 _SMALL = 20  # nodes: exact answers are quick whatever the network
-_DENSE = 20_000
+MOST_DENSE = 20_000
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -99,21 +99,6 @@ class NetworkIsing(SpinModel):
         pairs = zip(edges.row.tolist(), edges.col.tolist(), strict=True)
         return (2,) * nodes, (*self._singles, *pairs)
 
-    def to_ising(self) -> IsingModel:
-        """The same distribution as an `IsingModel` with a dense weight matrix."""
-        n = self.couplings.shape[0]
-        if n > _DENSE:
-            raise InputError(
-                f"an IsingModel holds a dense matrix, for up to {_DENSE:,} variables; this network "
-                f"has {n:,} nodes."
-            )
-        weights = self.beta * self.couplings.toarray()
-        return IsingModel(weights, np.full(n, self.field), self.names, stamp=self.stamp)
-
-    def to_mrf(self) -> MarkovRandomField:
-        """The same distribution as a `MarkovRandomField`."""
-        return self.to_ising().to_mrf()
-
     def sample(
         self, n: int, rng: np.random.Generator | None = None, method: str = "auto"
     ) -> NDArray[np.int8]:
@@ -165,7 +150,7 @@ class NetworkIsing(SpinModel):
                 graph.add_edge(self.names[i], self.names[j], weight=float(value))
         return graph
 
-    def _parts(self) -> tuple[str, dict[str, Any], dict[str, NDArray[Any]]]:
+    def _parts(self) -> tuple[str, Header, Arrays]:
         header = {"names": self.names, "beta": self.beta, "field": self.field}
         arrays = {
             "data": self.couplings.data,
@@ -173,6 +158,19 @@ class NetworkIsing(SpinModel):
             "indptr": self.couplings.indptr,
         }
         return "network", header, arrays
+
+    @classmethod
+    def _from_parts(cls, header: Header, arrays: Arrays) -> NetworkIsing:
+        from scipy.sparse import csr_array
+
+        names = stored_texts(header, "names")
+        if any(arrays[name].dtype.kind != "i" for name in ("indices", "indptr")):
+            raise InputError("positions in a network must be whole numbers.")
+        parts = (stored_floats(arrays["data"]), arrays["indices"], arrays["indptr"])
+        matrix = csr_array(parts, shape=(len(names), len(names)))
+        matrix.check_format(full_check=True)
+        stamp = stored_stamp(header)
+        return cls(matrix, header["beta"], header["field"], names, stamp=stamp)
 
     def __repr__(self) -> str:
         stamp = f"{self.stamp}. " if self.stamp else ""

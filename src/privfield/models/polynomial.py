@@ -7,19 +7,15 @@ from dataclasses import dataclass
 from functools import cached_property, reduce
 from itertools import product
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privfield.errors import InputError
 from privfield.inference.factors import Factors, Table
 from privfield.models.base import finite_number
-from privfield.models.ising import IsingModel, SpinModel
+from privfield.models.ising import SpinModel
+from privfield.models.saving import Arrays, Header, stored_floats, stored_stamp, stored_texts
 from privfield.schema import spin_names
-
-if TYPE_CHECKING:
-    from privfield.models.mrf import MarkovRandomField
 
 Monomial = tuple[int, ...]
 
@@ -106,30 +102,7 @@ class PolynomialMRF(SpinModel):
     def _structure(self) -> tuple[tuple[int, ...], tuple[Monomial, ...]]:
         return (2,) * self.size, tuple(m for m, value in self.coefficients.items() if value)
 
-    def to_mrf(self) -> MarkovRandomField:
-        """The same distribution as a `MarkovRandomField` with levels "-1" and "+1"."""
-        from privfield.models.mrf import MarkovRandomField
-
-        cliques = [[self.names[i] for i in clique] for clique in self.factors.cliques]
-        return MarkovRandomField(self.schema, cliques, self.factors.tables, stamp=self.stamp)
-
-    def to_ising(self) -> IsingModel:
-        """The same distribution as an `IsingModel`, if no monomial has more than two variables."""
-        if self.order > 2:
-            raise InputError(f"an Ising model has order two; this polynomial has {self.order}.")
-        weights, field = np.zeros((self.size, self.size)), np.zeros(self.size)
-        for monomial, value in self.coefficients.items():
-            if len(monomial) == 2:
-                weights[monomial] = weights[monomial[::-1]] = value
-            elif monomial:
-                field[monomial] = value
-        return IsingModel(weights, field, self.names, stamp=self.stamp)
-
-    def to_polynomial(self) -> PolynomialMRF:
-        """Itself."""
-        return self
-
-    def _parts(self) -> tuple[str, dict[str, Any], dict[str, NDArray[Any]]]:
+    def _parts(self) -> tuple[str, Header, Arrays]:
         header = {
             "names": self.names,
             "size": self.size,
@@ -137,6 +110,15 @@ class PolynomialMRF(SpinModel):
         }
         values = np.array(list(self.coefficients.values()), dtype=np.float64)
         return "polynomial", header, {"coefficients": values}
+
+    @classmethod
+    def _from_parts(cls, header: Header, arrays: Arrays) -> PolynomialMRF:
+        monomials = [tuple(monomial) for monomial in header["monomials"]]
+        terms = dict(zip(monomials, stored_floats(arrays["coefficients"]).tolist(), strict=True))
+        if len(terms) < len(monomials):
+            raise InputError("a monomial is listed twice.")
+        names = stored_texts(header, "names")
+        return cls(terms, header["size"], names, stamp=stored_stamp(header))
 
     def __repr__(self) -> str:
         stamp = f"{self.stamp}. " if self.stamp else ""

@@ -119,7 +119,7 @@ def _unfilled(path: str) -> list[str]:
 
 def load_model(path: str) -> Any:
     """Whatever model is in a file."""
-    from privfield.models.saving import load
+    from privfield.learners.files import load
 
     try:
         return load(path)

@@ -58,8 +58,8 @@ def demo(
 
     from privfield.cli.arguments.budget import in_words
     from privfield.cli.terminal.bars import bars
+    from privfield.learners.base import attach_card
     from privfield.learners.marginal import MarginalLearner
-    from privfield.models.card import attach_card
     from privfield.planning.plan import plan
     from privfield.privacy.budgets import ApproxDP
     from privfield.privacy.ledger import Ledger
@@ -76,7 +76,7 @@ def demo(
         forecast = plan(schema, PEOPLE, budget)
         ledger = Ledger(folder / "study.ledger", total=budget)
         learner = MarginalLearner(
-            budget, "all-pairs", schema, ledger=ledger, job="demo", progress=progress
+            budget, cliques="all-pairs", schema=schema, ledger=ledger, job="demo", progress=progress
         )
         model = learner.fit(data).model_
         if model.card is None:

@@ -80,7 +80,7 @@ def fit(
     from privfield.cli.commands.learners import labelled, make_learner, selects
     from privfield.cli.spending import Purse, ask
     from privfield.cli.terminal.bars import bars
-    from privfield.models.card import attach_card
+    from privfield.learners.base import attach_card
     from privfield.words import counted
 
     budget = read_budget(epsilon, delta, rho)

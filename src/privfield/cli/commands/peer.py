@@ -66,8 +66,8 @@ def peer(
     from privfield.cli.terminal.bars import bars
     from privfield.data.network.read import read_network
     from privfield.errors import InputError
+    from privfield.learners.base import attach_card
     from privfield.learners.peer import PeerEffect
-    from privfield.models.card import attach_card
     from privfield.privacy.released import cost_to_json
 
     budget = read_budget(epsilon, delta, rho)
@@ -83,8 +83,8 @@ def peer(
     note(f"Ledger    {purse.preview()}")
     learner = PeerEffect(
         budget,
-        method,
-        scaling,
+        method=method,
+        scaling=scaling,
         field=field,
         missing=missing,
         prevalence=prevalence,

@@ -38,6 +38,16 @@ class PolynomialPhases(Released):
     answers: ParityAnswers | None
 
     @property
+    def adjacency(self) -> Adjacency:
+        """Of both."""
+        return self.trajectory.adjacency
+
+    @property
+    def stamp(self) -> str | None:
+        """Why these numbers protect nobody, if so."""
+        return self.trajectory.stamp
+
+    @property
     def cost(self) -> Budget | NonPrivate:
         """Of both together."""
         if self.answers is None:

@@ -1,0 +1,60 @@
+"""Model files back to models, checked part by part."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from privfield.errors import InputError
+from privfield.files import unpack
+from privfield.models.base import Model
+from privfield.models.card import Card, attach
+from privfield.models.chain import ChainModel
+from privfield.models.ising import IsingModel
+from privfield.models.mrf import MarkovRandomField
+from privfield.models.network import NetworkIsing
+from privfield.models.polynomial import PolynomialMRF
+from privfield.models.saving import FORMAT, Arrays, Header
+
+ReadRelease = Callable[[Any, bytes, str], Any]  # kind, bytes, where they come from
+
+KINDS: dict[str, Any] = {
+    "mrf": MarkovRandomField,
+    "ising": IsingModel,
+    "polynomial": PolynomialMRF,
+    "network": NetworkIsing,
+    "chain": ChainModel,
+}
+
+
+def model_from_bytes(
+    data: bytes, source: str = "this", read: ReadRelease | None = None
+) -> Model | ChainModel:
+    """Undo `model_bytes`; `source` names the origin in errors.
+
+    `read` makes sense of what was released for the model; without it that is left out.
+    """
+    header, arrays = unpack("model", data, source)
+    if header.get("format") != FORMAT:
+        raise InputError(f"{source} has model format {header.get('format')!r}; this is {FORMAT}.")
+    kind = KINDS.get(str(header.get("model")))
+    if kind is None:
+        raise InputError(f"{source} holds an unknown model, {header.get('model')!r}.")
+    try:
+        model: Model | ChainModel = kind._from_parts(header, arrays)
+        card = header.get("card")
+        released = None if read is None else _released(header, arrays, source, read)
+        return attach(model, None if card is None else Card.from_json(card), released)
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError):  # InputError too
+        raise InputError(f"{source} is damaged: its parts do not fit together.") from None
+
+
+def _released(header: Header, arrays: Arrays, source: str, read: ReadRelease) -> Any:
+    if "measurements" not in header and "measurements" not in arrays:
+        return None
+    data = arrays["measurements"]
+    if data.dtype != np.uint8 or data.ndim != 1:
+        raise InputError("measurements must be stored as bytes.")
+    return read(header["measurements"], data.tobytes(), source)
