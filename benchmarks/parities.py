@@ -14,17 +14,13 @@ speed). OMP_NUM_THREADS=1 keeps it to one core.
 
 import sys
 import time
-from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 
 import privfield as pf
 from privfield.kernels.walsh_hadamard import transform
-from privfield.mechanisms.parities.mechanism import count_parities, count_sets, measure_parities
-from privfield.mechanisms.parities.pmw import pmw
-from privfield.privacy.adjacency import Adjacency
-from privfield.privacy.randomness import Entropy
+from privfield.mechanisms.parities.answers import count_sets
 
 FIGURE = Path(__file__).parents[1] / "docs" / "figures" / "parities.png"
 ORDER = 3
@@ -81,7 +77,7 @@ def release_error(method, data, exact):
     """The largest error of all answers, or NaN where the method is not for so many variables."""
     if method == "pmw" and data.shape[1] > 20:
         return np.nan
-    found = measure_parities(data, pf.ZCDP(RELEASE_RHO), ORDER, method)
+    found = pf.measure_parities(data, pf.ZCDP(RELEASE_RHO), ORDER, method)
     return float(np.abs(found.answers - exact).max())
 
 
@@ -99,7 +95,7 @@ def releases():
             spent = dict.fromkeys(METHODS, 0.0)
             for model in models:
                 data = model.sample(n, rng)
-                exact = count_parities([data.astype(np.int8)], p, ORDER) / n
+                exact = pf.measure_parities(data, pf.NON_PRIVATE, ORDER).answers
                 zero.append(np.abs(exact).max())
                 for method in METHODS:
                     start = time.perf_counter()
@@ -238,11 +234,12 @@ def mean_derivatives_of(model):
 def speed(p=16, rounds=600, rows=3_000):
     """Medians of rounds and of transforms that take turns in one run."""
     data = np.random.default_rng(0).choice(np.array([-1, 1], np.int8), (rows, p))
-    counts = count_parities([data], p, ORDER)
     other = np.random.default_rng(1).random(1 << p)
     ends, transforms, starts = [], [], []
 
     def between(news):
+        if news.stage != "PMW":
+            return
         starts.append(time.perf_counter())
         transform(other)
         ends.append(time.perf_counter())
@@ -252,14 +249,7 @@ def speed(p=16, rounds=600, rows=3_000):
     def run(turns):
         for times in (starts, ends, transforms):
             times.clear()
-        entropy = Entropy.system()
-        pmw(
-            *(counts, p, ORDER, rows, Fraction(1)),
-            adjacency=Adjacency.REPLACE_ONE,
-            rounds=turns,
-            entropy=entropy,
-            progress=between,
-        )
+        pf.measure_parities(data, pf.ZCDP(1), ORDER, "pmw", rounds=turns, progress=between)
 
     run(3)
     run(rounds)
@@ -267,7 +257,7 @@ def speed(p=16, rounds=600, rows=3_000):
     rival = np.median(transforms) * 1e6
     print(f"\nOne round of private multiplicative weights, p = {p}, order {ORDER}, microseconds")
     header("parities", "round", f"transform of 2^{p}", "ratio")
-    line(len(counts), f"{one:.0f}", f"{rival:.0f}", f"{one / rival:.2f}")
+    line(count_sets(p, ORDER), f"{one:.0f}", f"{rival:.0f}", f"{one / rival:.2f}")
 
 
 # -- the figure ------------------------------------------------------------------------------------

@@ -13,9 +13,7 @@ import numpy as np
 
 import privfield as pf
 from privfield.kernels.walsh_hadamard import walsh_hadamard
-from privfield.mechanisms.parities import sepfem as parities_sepfem
-from privfield.mechanisms.parities.mechanism import count_parities, measure_parities
-from privfield.privacy.adjacency import Adjacency
+from privfield.mechanisms.parities import sepfem
 from privfield.solvers.parity_oracle.oracle import maximise, maximise_each, set_members
 
 ROUNDS_OF_WEIGHTS = 300  # how many ±1 steps an instance "as in sepFEM" has made
@@ -141,11 +139,11 @@ def end_to_end() -> None:
         for rho in (0.0004, 0.01):
             for name, make in [("mixture", mixture), ("triples", triples)]:
                 x = make(p, 10_000, np.random.default_rng(p))
-                truth = measure_parities(x, pf.NON_PRIVATE, 3).answers
+                truth = pf.measure_parities(x, pf.NON_PRIVATE, 3).answers
                 start = time.process_time()
-                found = measure_parities(x, pf.ZCDP(rho), 3, "sepfem")
+                found = pf.measure_parities(x, pf.ZCDP(rho), 3, "sepfem")
                 taken = time.process_time() - start
-                plain = measure_parities(x, pf.ZCDP(rho), 3, "gaussian").answers
+                plain = pf.measure_parities(x, pf.ZCDP(rho), 3, "gaussian").answers
                 error, other = (np.abs(a - truth).max() for a in (found.answers, plain))
                 print(
                     f"| {name} | {p} | {len(truth):,} | {rho} | {found.about['rounds']} "
@@ -173,17 +171,15 @@ def mean_error(
     """Largest error over parities of order 3 at n√ρ = signal, mean over sources and repeats."""
     rows, found = 100_000, []
     for make in (mixture, chain, skewed, triples):
-        counts = count_parities([make(p, rows, np.random.default_rng(1))], p, 3)
+        x = make(p, rows, np.random.default_rng(1))
+        truth = pf.measure_parities(x, pf.NON_PRIVATE, 3).answers
+        budget = pf.ZCDP(Fraction(signal, rows) ** 2)
         for _ in range(repeats):
-            with patch.object(parities_sepfem, "_PERTURBATION", scale):
-                answers, _ = parities_sepfem.sepfem(
-                    *(counts, p, 3, rows, Fraction(signal, rows) ** 2),
-                    adjacency=Adjacency.REPLACE_ONE,
-                    rounds=rounds,
-                    samples=samples,
-                    variant=variant,
-                )
-            found.append(np.abs(answers - counts / rows).max())
+            with patch.object(sepfem, "_PERTURBATION", scale):
+                answers = pf.measure_parities(
+                    x, budget, 3, variant, rounds=rounds, samples=samples
+                ).answers
+            found.append(np.abs(answers - truth).max())
     return float(np.mean(found))
 
 

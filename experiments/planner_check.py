@@ -189,8 +189,6 @@ def polynomial():
 
 def parities():
     """Largest error of all parities of one and two variables, as answers to queries."""
-    from privfield.mechanisms.parities.mechanism import measure_parities
-
     for p in (8, 12):
         truth = ring(p)
         chances = truth.to_mrf()
@@ -206,7 +204,7 @@ def parities():
                     errors = []
                     for seed in range(3):
                         rows = truth.sample(n, np.random.default_rng([p, n, seed]))
-                        found = measure_parities(rows, pf.ZCDP(rho), 2, queries).as_dict()
+                        found = pf.measure_parities(rows, pf.ZCDP(rho), 2, queries).as_dict()
                         errors.append(max(abs(found[s] - value) for s, value in exact.items()))
                     yield Point(
                         f"parities, {queries}",

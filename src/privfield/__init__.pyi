@@ -15,6 +15,8 @@ from privfield.learners.polynomial import PolynomialLearner as PolynomialLearner
 from privfield.learners.sparse_logistic import SparseLogistic as SparseLogistic
 from privfield.learners.structure import StructureLearner as StructureLearner
 from privfield.mechanisms.chains.measurements import ChainMeasurements as ChainMeasurements
+from privfield.mechanisms.parities.answers import ParityAnswers as ParityAnswers
+from privfield.mechanisms.parities.mechanism import measure_parities as measure_parities
 from privfield.mechanisms.tables.measurements import Measurements as Measurements
 from privfield.mechanisms.tables.mechanism import measure as measure
 from privfield.models.card import Card as Card

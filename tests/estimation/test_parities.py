@@ -16,7 +16,6 @@ from privfield.estimation.parities import (
 from privfield.estimation.trajectories import polynomial_from_trajectory
 from privfield.mechanisms.frank_wolfe.polynomial import frank_wolfe_polynomial, parities
 from privfield.mechanisms.frank_wolfe.trajectory import Trajectory
-from privfield.mechanisms.parities.mechanism import measure_parities
 from privfield.privacy.adjacency import Adjacency
 
 
@@ -54,7 +53,7 @@ def test_line_nine_is_the_mean_of_the_derivative(p, order, seed):
     rng, order = np.random.default_rng(seed), min(order, p)
     trajectory = random_trajectory(p, order, 6, rng)
     data = rng.choice([-1.0, 1.0], (7, p))
-    answers = measure_parities(data, pf.NON_PRIVATE, order - 1) if order > 1 else None
+    answers = pf.measure_parities(data, pf.NON_PRIVATE, order - 1) if order > 1 else None
     weights = trajectory.weights() / 2
     columns = parities(p, order)
     found = derivatives_by_variable(trajectory, answers)
@@ -75,8 +74,8 @@ def test_line_nine_is_the_mean_of_the_derivative(p, order, seed):
 def test_full_order_needs_no_answers():
     """u of a monomial of the full order is its regressions' weight, whatever the answers."""
     trajectory = random_trajectory(4, 3, 10, np.random.default_rng(1))
-    one = measure_parities(np.ones((5, 4)), pf.NON_PRIVATE, 2)
-    two = measure_parities(-np.ones((5, 4)), pf.NON_PRIVATE, 3)
+    one = pf.measure_parities(np.ones((5, 4)), pf.NON_PRIVATE, 2)
+    two = pf.measure_parities(-np.ones((5, 4)), pf.NON_PRIVATE, 3)
     plain = polynomial_from_trajectory(trajectory).coefficients
     for answers in (one, two):
         found = mean_derivatives(trajectory, answers)
@@ -107,7 +106,7 @@ DATA = MODEL.sample(40_000, np.random.default_rng(5))
 
 def test_the_model_has_maximal_ones_from_line_nine_and_nothing_above_them():
     trajectory = frank_wolfe_polynomial(DATA, None, pf.NON_PRIVATE, 3, 1.5)
-    answers = measure_parities(DATA, pf.NON_PRIVATE, 2)
+    answers = pf.measure_parities(DATA, pf.NON_PRIVATE, 2)
     model, found = polynomial_from_parities(trajectory, answers)
     assert set(found.maximal) == set(MODEL.maximal_monomials)
     derivatives = mean_derivatives(trajectory, answers)
@@ -124,7 +123,7 @@ def test_the_model_has_maximal_ones_from_line_nine_and_nothing_above_them():
 
 def test_thresholds_decide_what_is_there():
     trajectory = frank_wolfe_polynomial(DATA, None, pf.NON_PRIVATE, 3, 1.5)
-    answers = measure_parities(DATA, pf.NON_PRIVATE, 2)
+    answers = pf.measure_parities(DATA, pf.NON_PRIVATE, 2)
     _, high = polynomial_from_parities(trajectory, answers, threshold=0.45)
     assert set(high.maximal) == {(0, 1, 2), (2, 3, 5)} and high.thresholds == dict.fromkeys(
         (1, 2, 3), 0.45
@@ -136,11 +135,11 @@ def test_thresholds_decide_what_is_there():
 
 def test_bad_input_names_the_parameter():
     trajectory = random_trajectory(4, 3, 5, np.random.default_rng(1))
-    good = measure_parities(np.ones((5, 4)), pf.NON_PRIVATE, 2)
+    good = pf.measure_parities(np.ones((5, 4)), pf.NON_PRIVATE, 2)
     for wrong, text in (
         (None, "must be given"),
-        (measure_parities(np.ones((5, 4)), pf.NON_PRIVATE, 1), "of order 2"),
-        (measure_parities(np.ones((5, 3)), pf.NON_PRIVATE, 2), "4 variables"),
+        (pf.measure_parities(np.ones((5, 4)), pf.NON_PRIVATE, 1), "of order 2"),
+        (pf.measure_parities(np.ones((5, 3)), pf.NON_PRIVATE, 2), "4 variables"),
         (3, "must be a ParityAnswers"),
     ):
         with pytest.raises(pf.InputError, match=text):

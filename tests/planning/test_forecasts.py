@@ -288,7 +288,6 @@ def test_chains_err_as_planned(n, epsilon):
 def test_parity_answers_err_as_planned(n, rho):
     """Within a factor of 2. The mean of 10 largest errors of 36 numbers scatters by about 7%."""
     from privfield.mechanisms.parities.forecast import query_share
-    from privfield.mechanisms.parities.mechanism import measure_parities
 
     p = 8
     truth = ring(p)
@@ -300,7 +299,7 @@ def test_parity_answers_err_as_planned(n, rho):
         exact[i, j] = float((truth.to_mrf().marginal([names[i], names[j]]) * signs).sum())
     for seed in range(10):
         rows = truth.sample(n, np.random.default_rng([n, seed]))
-        found = measure_parities(rows, pf.ZCDP(rho), 2, "gaussian").as_dict()
+        found = pf.measure_parities(rows, pf.ZCDP(rho), 2, "gaussian").as_dict()
         errors.append(max(abs(found[each] - value) for each, value in exact.items()))
     budget = pf.ZCDP(rho / query_share())
     ahead = method(plan(p, n, budget, model="polynomial", order=3), "gaussian")

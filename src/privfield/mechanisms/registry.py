@@ -6,6 +6,9 @@ from typing import Any
 
 from privfield.mechanisms.gradients.pseudolikelihood import PseudolikelihoodGradients
 from privfield.mechanisms.moments.mechanism import SecondMoments
+from privfield.mechanisms.parities.gaussian import NoisyParities
+from privfield.mechanisms.parities.pmw import MultiplicativeWeights
+from privfield.mechanisms.parities.sepfem import PerturbedLeader
 from privfield.mechanisms.tables.mechanism import ContingencyTables
 from privfield.privacy.mechanism import Mechanism
 
@@ -13,4 +16,7 @@ MECHANISMS: tuple[type[Mechanism[Any]], ...] = (
     ContingencyTables,
     SecondMoments,
     PseudolikelihoodGradients,
+    NoisyParities,
+    MultiplicativeWeights,
+    PerturbedLeader,
 )

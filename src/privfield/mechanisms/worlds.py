@@ -24,7 +24,8 @@ def small_tables(levels: Sequence[int] = (2, 3)) -> Iterator[TinyTable]:
     yield Schema(dict(zip(names, levels, strict=True))), rows, rows_of(len(levels)), "rows"
     some = [rows[0], rows[-1], rows[len(rows) // 2]]
     people: list[Any] = [(row,) for row in some]
-    people += [(some[0], some[1]), (some[1], some[1]), (some[0], some[1], some[2])]
+    people += [(some[0], some[1]), (some[0], some[0]), (some[1], some[1])]
+    people += [(some[0], some[1], some[2])]
     for limit, name in ((2, "people of at most two rows"), (None, "people who share a weight")):
         unit = Person("id", rows=limit)
         schema = Schema(dict(zip(names, levels, strict=True)), unit=unit)

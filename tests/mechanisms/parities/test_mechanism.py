@@ -11,25 +11,27 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 import privfield as pf
-from privfield.files import unpack
-from privfield.mechanisms.parities import gaussian as parities_gaussian
-from privfield.mechanisms.parities import mechanism as parities
+from privfield.files import pack
+from privfield.mechanisms.parities import gaussian
+from privfield.mechanisms.parities.answers import ParityAnswers, count_sets, parity_sets
+from privfield.mechanisms.parities.counts import ParitySums
 from privfield.mechanisms.parities.gaussian import parity_sensitivity
-from privfield.mechanisms.parities.mechanism import (
-    ParityAnswers,
-    count_parities,
-    count_sets,
-    measure_parities,
-    parity_sets,
-)
+from privfield.mechanisms.parities.mechanism import choose_method, parity_mechanism
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.noise import NoiseLaw, add_noise
+from privfield.privacy.terms import Terms
+
+measure_parities = pf.measure_parities
 
 RNG = np.random.default_rng(41)
 DATA = RNG.choice(np.array([-1, 1], np.int8), (400, 4))
 ADJACENCIES = ["replace-one", "add-remove"]
 NAMES = ("a", "b", "c", "d")
 SCHEMA = pf.Schema({name: ["no", "yes"] for name in NAMES})
+
+
+def count_parities(batches, variables, order):
+    return ParitySums(variables, order).of(batches)[0]
 
 
 def naive(rows, order):
@@ -142,42 +144,7 @@ def test_people_are_limited_and_their_number_is_private():
     assert noisy.scale == 2 * 2 * 2 and noisy.total is None
 
 
-# -- the promise -----------------------------------------------------------------------------------
-
-
-def loss_is_within(m, budget):
-    """Whether the released scale keeps the budget for all neighbours, in exact arithmetic."""
-    claim, scale = m.cost, Fraction(m.scale)
-    assert claim <= budget
-    count = m.total is None
-    vectors = [contribution(row, m.order, count) for row in product([-1, 1], repeat=len(m.names))]
-    others = [0 * vectors[0]] if m.adjacency == "add-remove" else vectors
-    for shift in (a - b for a in vectors for b in others):
-        if m.noise == "discrete-laplace":
-            kept = int(np.abs(shift).sum()) / scale <= claim.exact_epsilon
-        else:
-            kept = int((shift**2).sum()) / (2 * scale**2) <= claim.exact_rho
-        if not kept:
-            return False
-    return True
-
-
-@pytest.mark.parametrize("adjacency", ADJACENCIES)
-@pytest.mark.parametrize("budget", [pf.PureDP(1), pf.ZCDP(0.1), pf.ApproxDP(0.7, 1e-6)], ids=repr)
-def test_the_promise_holds_between_all_neighbours(budget, adjacency):
-    m = measure_parities(DATA, budget, 3, adjacency=adjacency)
-    assert loss_is_within(m, budget)
-    assert (m.noise == "discrete-laplace") == isinstance(budget, pf.PureDP)
-
-
-@pytest.mark.parametrize("adjacency", ADJACENCIES)
-@pytest.mark.parametrize("budget", [pf.PureDP(1), pf.ZCDP(0.1)], ids=repr)
-def test_an_understated_sensitivity_is_caught(monkeypatch, budget, adjacency):
-    honest = parity_sensitivity
-    monkeypatch.setattr(
-        parities_gaussian, "parity_sensitivity", lambda a, p, *rest: honest(a, p - 1, *rest)
-    )
-    assert not loss_is_within(measure_parities(DATA, budget, 3, adjacency=adjacency), budget)
+# -- the noise -------------------------------------------------------------------------------------
 
 
 def noise_fits_its_law(adjacency):
@@ -202,8 +169,7 @@ def test_the_noise_is_what_the_result_says(adjacency):
 
 def test_halved_noise_is_caught(monkeypatch):
     monkeypatch.setattr(
-        parities,
-        "add_noise",
+        "privfield.privacy.laws.add_noise",
         lambda values, law, seed: add_noise(values, NoiseLaw(law.name, law.scale / 2), seed),
     )
     assert not noise_fits_its_law("replace-one")
@@ -212,27 +178,29 @@ def test_halved_noise_is_caught(monkeypatch):
 def test_noise_in_blocks_is_independent(monkeypatch):
     """Five blocks of three noises of scale 1,265: two blocks are equal with probability below
     1e-9."""
-    monkeypatch.setattr(parities, "_NOISE_BLOCK", 3)
+    monkeypatch.setattr(gaussian, "_BLOCK", 3)
     m = measure_parities(DATA, pf.ZCDP(Fraction(1, 10**5)), 4)
     noise = m.sums - np.array(naive(DATA, 4))
     assert len(np.unique(noise.reshape(-1, 3), axis=0)) == 5 and 1264 < m.scale < 1266
 
 
-def public_parts(data, adjacency):
-    news = []
-    m = measure_parities(
-        data, pf.ZCDP(0.1), 2, adjacency=adjacency, insecure_seed=3, progress=news.append
-    )
-    header, arrays = unpack("parities", m.to_bytes(), "this")
-    header.pop("rows")  # noisy where it is private
-    return header, [(k, a.shape, a.dtype) for k, a in arrays.items()], news
+@pytest.mark.parametrize("method", ["gaussian", "pmw", "sepfem"])
+def test_news_are_the_same_on_neighbours(method):
+    def news(data, adjacency):
+        told = []
+        measure_parities(
+            *(data, pf.ZCDP(0.1), 2, method),
+            adjacency=adjacency,
+            declared_rows=300,
+            rounds=3,
+            progress=told.append,
+        )
+        return told
 
-
-def test_public_metadata_is_the_same_on_neighbours():
     changed = DATA.copy()
     changed[0] = -changed[0]
-    assert public_parts(DATA, "replace-one") == public_parts(changed, "replace-one")
-    assert public_parts(DATA, "add-remove") == public_parts(DATA[1:], "add-remove")
+    assert news(DATA, "replace-one") == news(changed, "replace-one") != []
+    assert news(DATA, "add-remove") == news(DATA[1:], "add-remove") != []
 
 
 # -- files, ledger, bad input ----------------------------------------------------------------------
@@ -250,16 +218,49 @@ def test_saved_answers_come_back(tmp_path):
         ParityAnswers.load(tmp_path / "m.pf")
 
 
-@pytest.mark.parametrize("method", ["gaussian", "pmw"])
-def test_a_finished_job_is_returned_and_costs_nothing(tmp_path, method):
-    ledger = pf.Ledger(tmp_path / "l", total=pf.ZCDP(1), adjacency="replace-one")
-    first = measure_parities(DATA, pf.ZCDP(0.6), 2, method, ledger=ledger, job="m")
-    again = measure_parities(DATA, pf.ZCDP(0.6), 2, method, ledger=ledger, job="m")
-    assert first.to_bytes() == again.to_bytes()
-    with pytest.raises(pf.BudgetRefused):
-        measure_parities(DATA, pf.ZCDP(0.6), 2, method, ledger=ledger, job="n")
-    with pytest.raises(pf.InputError):
-        measure_parities(DATA, pf.ZCDP(0.6), 3, method, ledger=ledger, job="m")
+def test_files_of_format_one_are_read():
+    """Without the sums, which a method by rounds does not release, and with them."""
+    header = {
+        "format": 1,
+        **{"names": ["a", "b"], "order": 1, "method": "pmw", "noise": "none", "scale": 0.0},
+        **{"total": None, "rows": 50.0, "cost": pf.ZCDP(0.5).to_json()},
+        **{"adjacency": "add-remove", "about": {"rounds": 4, "chosen": [0, 1]}, "stamp": None},
+    }
+    arrays = {"answers": np.array([0.5, -0.25])}
+    old = ParityAnswers.from_bytes(pack("parities", header, arrays))
+    assert old.sums is None and old.answer((1,)) == -0.25 and old.about == header["about"]
+    assert old.cost == pf.ZCDP(0.5) and old.rows == 50 and old.names == ("a", "b")
+    header |= {"method": "gaussian", "noise": "discrete-gaussian", "scale": 3.5, "total": 8}
+    arrays |= {"sums": np.array([4, -2])}
+    old = ParityAnswers.from_bytes(pack("parities", header, arrays))
+    assert old.sums.tolist() == [4, -2] and old.law.scale == 3.5 and old.total == 8
+
+
+@pytest.mark.parametrize(
+    ("method", "settings"),
+    [
+        ("gaussian", None),
+        ("pmw", {"rounds": 7, "samples": None, "oracle": "auto", "declared": 90}),
+        ("sepfem", {"rounds": 7, "samples": 20, "oracle": "tabu", "declared": 90}),
+        ("fem", {"rounds": 7, "samples": 20, "oracle": "tabu", "declared": 90}),
+    ],
+)
+def test_jobs_are_known_by_the_requests_of_version_one(method, settings):
+    """A ledger keeps a digest of the request: a changed word would make a job a stranger."""
+    samples = {} if method == "pmw" else {"samples": 20, "oracle": "tabu"}
+    mechanism = parity_mechanism(
+        *(Terms(pf.ZCDP(0.1), Adjacency.ADD_REMOVE), NAMES, 2, method),
+        declared_rows=90,
+        rounds=7,
+        **samples,
+    )
+    if method == "gaussian":
+        settings = {"noise": ["discrete-gaussian", mechanism.law.scale]}
+    assert mechanism.request() == {
+        **{"what": "parities", "schema": None, "names": NAMES, "order": 2, "method": method},
+        **{"settings": settings, "adjacency": "add-remove", "insecure": False},
+    }
+    assert mechanism.title == f"parities of up to 2 of 4 variables by {method}"
 
 
 @pytest.mark.parametrize(
@@ -308,13 +309,18 @@ def test_bad_input_is_refused_by_name(change, text):
 
 
 def test_auto_follows_the_size():
-    from privfield.mechanisms.parities.checks import choose_method
-
-    rho = pf.ZCDP(1)
+    rho = Terms(pf.ZCDP(1))
     assert choose_method("auto", 40, 3, rho) == "gaussian"
     assert choose_method("auto", 20, 8, rho) == "pmw"
     assert choose_method("auto", 100, 3, rho) == "sepfem"
-    assert choose_method("auto", 100, 3, pf.PureDP(1)) == "gaussian"
+    assert choose_method("auto", 100, 3, Terms(pf.PureDP(1))) == "gaussian"
+    assert choose_method("auto", 100, 3, Terms(pf.NON_PRIVATE)) == "gaussian"
+
+
+def test_a_mechanism_refuses_data_of_another_width():
+    mechanism = parity_mechanism(Terms(pf.ZCDP(1)), ("a", "b"), 2)
+    with pytest.raises(pf.InputError, match="data must have 2 columns; got 4"):
+        mechanism.release(DATA)
 
 
 @pytest.mark.parametrize("rows", [0, 1, 2])

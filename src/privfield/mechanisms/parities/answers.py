@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
-from typing import Any, ClassVar, Literal, Self, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from privfield.errors import InputError
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import Budget, NonPrivate
 from privfield.privacy.noise import LAWS, LawName, NoiseLaw
-from privfield.privacy.released import Arrays, Header, Released, cost_from_json, cost_to_json
+from privfield.privacy.released import Released
 
 Method = Literal["gaussian", "pmw", "sepfem", "fem"]
 
@@ -46,6 +46,7 @@ class ParityAnswers(Released):
     """
 
     KIND: ClassVar[str] = "parities"
+    LATER: ClassVar[tuple[str, ...]] = ("sums",)  # older files leave out that there are none
 
     names: tuple[str, ...]
     order: int
@@ -53,11 +54,11 @@ class ParityAnswers(Released):
     method: Method
     noise: LawName
     scale: float
-    sums: NDArray[np.int64] | None
     total: int | None
     rows: float
     cost: Budget | NonPrivate
     adjacency: Adjacency
+    sums: NDArray[np.int64] | None = None
     about: dict[str, Any] = field(default_factory=dict)
     stamp: str | None = None
 
@@ -67,6 +68,8 @@ class ParityAnswers(Released):
             raise InputError(
                 f"answers must be {count} finite numbers; got shape {self.answers.shape}."
             )
+        if (self.sums is None) == (self.method == "gaussian"):
+            raise InputError("sums are released by method='gaussian', and by no other.")
         if self.sums is not None and self.sums.shape != (count,):
             raise InputError(f"sums must have shape {(count,)}; got {self.sums.shape}.")
         if self.method not in get_args(Method):
@@ -104,45 +107,6 @@ class ParityAnswers(Released):
     def as_dict(self) -> dict[tuple[int, ...], float]:
         """All answers by set of variables, with Q(∅) = 1."""
         return {(): 1.0, **dict(zip(self._places, self.answers.tolist(), strict=True))}
-
-    def _parts(self) -> tuple[Header, Arrays]:
-        header = {
-            "names": list(self.names),
-            "order": self.order,
-            "method": self.method,
-            "noise": self.noise,
-            "scale": self.scale,
-            "total": self.total,
-            "rows": self.rows,
-            "cost": cost_to_json(self.cost),
-            "adjacency": str(self.adjacency),
-            "about": self.about,
-            "stamp": self.stamp,
-        }
-        arrays: Arrays = {"answers": self.answers}
-        return header, arrays if self.sums is None else {**arrays, "sums": self.sums}
-
-    @classmethod
-    def _from_parts(cls, header: Header, arrays: Arrays) -> Self:
-        cost = cost_from_json(header["cost"])
-        if cost is None:
-            raise ValueError
-        sums = arrays.get("sums")
-        return cls(
-            tuple(header["names"]),
-            int(header["order"]),
-            arrays["answers"].astype(np.float64, casting="safe"),
-            header["method"],
-            header["noise"],
-            float(header["scale"]),
-            None if sums is None else sums.astype(np.int64, casting="safe"),
-            header["total"],
-            float(header["rows"]),
-            cost,
-            Adjacency.parse(header["adjacency"]),
-            dict(header["about"]),
-            header["stamp"],
-        )
 
     def __repr__(self) -> str:
         stamp = f"{self.stamp}. " if self.stamp else ""

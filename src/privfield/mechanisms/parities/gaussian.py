@@ -2,12 +2,95 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
 from math import comb
+from typing import Any
 
-from privfield.errors import InputError
+import numpy as np
+from numpy.typing import NDArray
+
+from privfield.mechanisms.parities.answers import Method, ParityAnswers, count_sets
+from privfield.mechanisms.parities.base import NO_NOISE, ParityMechanism, small_signs
 from privfield.privacy.adjacency import Adjacency, Sensitivity
-from privfield.privacy.budgets import ApproxDP, Budget, NonPrivate, PureDP
+from privfield.privacy.budgets import Budget, NonPrivate
+from privfield.privacy.laws import Noise
+from privfield.privacy.mechanism import World
 from privfield.privacy.noise import NoiseLaw, choose_noise
+from privfield.privacy.randomness import Randomness
+from privfield.privacy.terms import Terms
+
+_BLOCK = 1 << 15  # sums that get their noise in one step: Ctrl-C works between steps
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyParities(ParityMechanism):
+    """Gaussian noise on every sum, Laplace noise in a pure budget."""
+
+    noun = "parities"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._calibrated  # noqa: B018  # refuses a budget that admits no noise
+
+    @property
+    def method(self) -> Method:
+        """Its name among the methods."""
+        return "gaussian"
+
+    @cached_property
+    def _calibrated(self) -> tuple[NoiseLaw, Budget | NonPrivate]:
+        terms = self.terms
+        if not isinstance(terms.budget, Budget):
+            return NO_NOISE, terms.budget
+        moved = parity_sensitivity(
+            terms.adjacency,
+            self.variables,
+            self.order,
+            with_count=not terms.rows_are_public,
+            unit_rows=self.unit_rows,
+        )
+        return choose_noise(terms.budget, moved, "laplace" if terms.is_pure else "gaussian")
+
+    @property
+    def law(self) -> NoiseLaw:
+        """The noise of every sum."""
+        return self._calibrated[0]
+
+    @property
+    def cost(self) -> Budget | NonPrivate:
+        """What that noise costs."""
+        return self._calibrated[1]
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The noise."""
+        return {"noise": [self.law.name, self.law.scale]}
+
+    def _answer(
+        self, counts: NDArray[np.int64], rows: int, randomness: Randomness
+    ) -> ParityAnswers:
+        public = self.terms.rows_are_public
+        exact = counts if public else np.append(counts, rows)
+        numbers = np.concatenate(
+            [
+                randomness.draw("sums", Noise.on(self.law, part.size), part)
+                for part in np.split(exact, range(_BLOCK, exact.size, _BLOCK))
+            ]
+        )
+        sums = numbers[: counts.size]
+        divisor = max(1, rows if public else int(numbers[-1]))
+        return self._released(sums / divisor, divisor, rows, self.law, sums)
+
+    @classmethod
+    def worlds(cls, terms: Terms) -> Iterator[World]:
+        """Three variables, order 2 and 3."""
+        for order in (2, 3):
+            for here, schema, units, build, name in small_signs(terms, 3):
+                mechanism = cls(here, names=schema.names, order=order, schema=schema)
+                starts = [units[:2], units[-2:]]
+                yield World(mechanism, units, build, starts, f"order {order}, {name}")
 
 
 def parities_moved(variables: int, order: int) -> int:
@@ -34,32 +117,11 @@ def parity_sensitivity(
     A row replaced moves `parities_moved` sums by 2; a row added or removed moves all of them, and
     the count, by 1. A person of at most r rows moves them by at most r times the worst of the two.
     """
-    added = sum(comb(variables, size) for size in range(1, order + 1)) + with_count
-    moved = parities_moved(variables, order)
+    added = count_sets(variables, order) + with_count
     if adjacency is Adjacency.ADD_REMOVE:
-        l1, l2_squared = added, added
-    elif adjacency is Adjacency.REPLACE_ONE:
-        l1, l2_squared = 2 * moved, 4 * moved
-        if unit_rows > 1 or with_count:  # people need not have equally many rows
-            l1, l2_squared = max(l1, added), max(l2_squared, added)
-    else:
-        raise InputError(
-            "adjacency must be 'replace-one' or 'add-remove' for parities; got 'flip-outcome'."
-        )
+        return Sensitivity(added * unit_rows, added * unit_rows**2)
+    moved = parities_moved(variables, order)
+    l1, l2_squared = 2 * moved, 4 * moved
+    if unit_rows > 1 or with_count:  # people need not have equally many rows
+        l1, l2_squared = max(l1, added), max(l2_squared, added)
     return Sensitivity(l1 * unit_rows, l2_squared * unit_rows**2)
-
-
-def noise_for(
-    budget: Budget | NonPrivate,
-    adjacency: Adjacency,
-    variables: int,
-    order: int,
-    with_count: bool,
-    unit_rows: int = 1,
-) -> tuple[NoiseLaw, Budget | NonPrivate]:
-    """The noise of every sum, and what it costs: Gaussian, or Laplace in a pure budget."""
-    if isinstance(budget, NonPrivate):
-        return NoiseLaw("none", 0.0), budget
-    pure = isinstance(budget, PureDP) or (isinstance(budget, ApproxDP) and budget.exact_delta == 0)
-    sensitivity = parity_sensitivity(adjacency, variables, order, with_count, unit_rows)
-    return choose_noise(budget, sensitivity, "laplace" if pure else "gaussian")

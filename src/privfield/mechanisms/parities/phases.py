@@ -9,19 +9,21 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from privfield.data.table import unit_of
 from privfield.errors import InputError
 from privfield.mechanisms.frank_wolfe.ising import open_signs, sign_names
 from privfield.mechanisms.frank_wolfe.mechanism import check_settings, check_width
 from privfield.mechanisms.frank_wolfe.polynomial import check_order, frank_wolfe_polynomial
 from privfield.mechanisms.frank_wolfe.trajectory import Trajectory
 from privfield.mechanisms.parities.answers import ParityAnswers
-from privfield.mechanisms.parities.mechanism import plan_parities
+from privfield.mechanisms.parities.mechanism import parity_mechanism
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import NON_PRIVATE, Budget, NonPrivate, check_budget
 from privfield.privacy.ledger import Ledger
 from privfield.privacy.mechanism import release
 from privfield.privacy.released import Arrays, Header, Released
 from privfield.privacy.rounding import exact
+from privfield.privacy.terms import Terms
 from privfield.progress import ProgressCallback
 from privfield.schema import Schema
 
@@ -114,19 +116,23 @@ def measure_polynomial(
         share = Fraction(1, 2)
     one, two = _parts_of(settings.cost, share)
     seed = settings.insecure_seed
-    plan = plan_parities(
-        *(second, two, max(degree - 1, 1), queries, schema, None, adjacency, declared_rows),
+    terms = Terms(
+        *(two, settings.adjacency),
+        unit=unit_of(schema),
         insecure_seed=None if seed is None else seed + 1,
         progress=progress,
+    )
+    plan = parity_mechanism(
+        *(terms, names, max(degree - 1, 1), queries), schema=schema, declared_rows=declared_rows
     )
 
     def prepare() -> Callable[[], bytes]:
         _check_source(data, schema)
         open_signs(data, schema, len(names), settings.max_bytes)
-        answer = plan.prepare() if degree > 1 else None
+        answer = plan.open(second) if degree > 1 else None
 
         def run() -> bytes:
-            answered = None if answer is None else ParityAnswers.from_bytes(answer())
+            answered = None if answer is None else answer(terms.randomness())
             trajectory = frank_wolfe_polynomial(
                 *(first, schema, one, degree, width),
                 steps=steps,
@@ -145,10 +151,10 @@ def measure_polynomial(
         cost=settings.cost,
         budget=spend,
         adjacency=settings.adjacency,
-        unit=plan.unit,
+        unit=str(terms.unit),
         request={
             "what": "polynomial-phases",
-            "parities": plan.request,
+            "parities": plan.request(),
             "order": degree,
             "width": str(check_width(width)),
             "steps": [settings.steps, settings.declared_rows],

@@ -3,75 +3,107 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privfield.mechanisms.parities.answers import parity_sets
+from privfield.errors import InputError
+from privfield.mechanisms.parities.answers import Method, ParityAnswers, parity_sets
+from privfield.mechanisms.parities.base import ParityRounds, small_signs
 from privfield.privacy.adjacency import Adjacency, Sensitivity
-from privfield.privacy.noise import NoiseLaw, add_noise, gaussian_scale
-from privfield.privacy.randomness import Entropy
-from privfield.privacy.released import tell
-from privfield.privacy.selection import exponential_mechanism, selection_scale_zcdp
-from privfield.progress import Progress, ProgressCallback
+from privfield.privacy.laws import Choice, Noise
+from privfield.privacy.mechanism import World
+from privfield.privacy.noise import NoiseLaw, gaussian_scale
+from privfield.privacy.randomness import Randomness
+from privfield.privacy.selection import selection_scale_zcdp
+from privfield.privacy.terms import Terms
 
+MOST_VARIABLES = 20
 _MOST_ROUNDS = 1_000
 _REUSED = 3  # old measurements that are applied again in each round
 
 Floats = NDArray[np.float64]
 
 
-def pmw(
-    counts: NDArray[np.int64],
-    variables: int,
-    order: int,
-    rows: int,
-    rho: Fraction,
-    *,
-    adjacency: Adjacency,
-    rounds: int | None = None,
-    entropy: Entropy,
-    progress: ProgressCallback | None = None,
-) -> tuple[Floats, dict[str, Any]]:
-    """Answers to all parities, ρ-zCDP, from their exact sums, and how it was done (public).
+@dataclass(frozen=True, eq=False)
+class MultiplicativeWeights(ParityRounds):
+    """A distribution over all states that is tilted towards one measured parity after the other.
 
-    A distribution over all states starts uniform. In each round the exponential mechanism picks a
-    parity that it answers badly, the sum of this one is measured with noise, and the distribution
-    is tilted towards what was measured, now and a few times before. Answers are averaged over the
-    second half of the rounds. `rows` is public: sums are divided by it.
+    It starts uniform. In each round the exponential mechanism picks a parity that it answers badly,
+    the sum of this one is measured with noise, and the distribution is tilted towards what was
+    measured, now and a few times before. Answers are averaged over the second half of the rounds.
     """
-    turns = rounds or default_rounds(variables, len(counts), rows, rho)
-    part = rho / (2 * turns)  # of each selection, and of each measurement
-    reach = 1 if adjacency is Adjacency.ADD_REMOVE else 2  # how far one row moves a sum
-    select = selection_scale_zcdp(2 * reach, part)
-    law = NoiseLaw("discrete-gaussian", gaussian_scale(Sensitivity(reach, reach**2), part))
-    seed = None if entropy.secure else entropy.bits(32)
-    noise: list[int] = add_noise(np.zeros(turns, np.int64), law, seed).tolist()  # of all rounds
-    synthetic = Synthetic(variables, order)
-    total = np.zeros(len(counts))
-    chosen, measured = [], []
-    for turn in range(turns):
-        answers = synthetic.answers
-        if turn > turns // 2:
-            total += answers
-        scores = np.abs(counts - np.rint(rows * answers).astype(np.int64))
-        pick = exponential_mechanism(scores, select, entropy=entropy)
-        noisy = int(counts[pick]) + noise[turn]
-        synthetic.learn(pick, min(1.0, max(-1.0, noisy / rows)))
-        chosen.append(pick)
-        measured.append(noisy)
-        tell(progress, Progress("PMW", turn + 1))
-    total += synthetic.answers
-    about = {
-        "rounds": turns,
-        "selection_scale": float(select),
-        "noise_scale": law.scale,
-        "chosen": chosen,
-        "measured": measured,
-    }
-    return total / len(range(turns // 2, turns)), about
+
+    noun = "parities by multiplicative weights"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.variables > MOST_VARIABLES:
+            raise InputError(
+                f"method='pmw' keeps a weight for each of 2^{self.variables} states, "
+                f"{_memory(self.variables)} of memory; it is for up to {MOST_VARIABLES} variables. "
+                "Use method='gaussian' or 'sepfem'."
+            )
+
+    @property
+    def method(self) -> Method:
+        """Its name among the methods."""
+        return "pmw"
+
+    def _answer(
+        self, counts: NDArray[np.int64], rows: int, randomness: Randomness
+    ) -> ParityAnswers:
+        divisor = self.public_rows(rows)
+        turns = self.rounds or default_rounds(self.variables, len(counts), divisor, self.row_rho)
+        part = self.row_rho / (2 * turns)  # of each selection, and of each measurement
+        reach = 1 if self.terms.adjacency is Adjacency.ADD_REMOVE else 2  # of one row, on a sum
+        scale = selection_scale_zcdp(2 * reach, part)
+        law = NoiseLaw("discrete-gaussian", gaussian_scale(Sensitivity(reach, reach**2), part))
+        select, measure = Choice((scale,)), Noise.on(law, 1)
+        synthetic = Synthetic(self.variables, self.order)
+        total = np.zeros(len(counts))
+        chosen, measured = [], []
+        for turn in range(turns):
+            answers = synthetic.answers
+            if turn > turns // 2:
+                total += answers
+            scores = np.abs(counts - np.rint(divisor * answers).astype(np.int64))
+            pick = int(randomness.draw("which parity", select, scores)[0])
+            noisy = int(randomness.draw("its sum", measure, counts[pick : pick + 1])[0])
+            synthetic.learn(pick, min(1.0, max(-1.0, noisy / divisor)))
+            chosen.append(pick)
+            measured.append(noisy)
+            self.terms.tell("PMW", turn + 1)
+        total += synthetic.answers
+        about = {
+            "rounds": turns,
+            "selection_scale": float(scale),
+            "noise_scale": law.scale,
+            "chosen": chosen,
+            "measured": measured,
+        }
+        mean = total / len(range(turns // 2, turns))
+        return self._released(mean, divisor, rows, about=about)
+
+    @classmethod
+    def worlds(cls, terms: Terms) -> Iterator[World]:
+        """Two variables, two rounds; three variables, one round."""
+        for variables, rounds in ((2, 2), (3, 1)):
+            for here, schema, units, build, name in small_signs(terms, variables):
+                mechanism = cls(
+                    here,
+                    names=schema.names,
+                    order=2,
+                    schema=schema,
+                    rounds=rounds,
+                    declared_rows=3,
+                )
+                starts = [units[:2], units[-2:]]
+                name = f"{variables} variables, {name}"
+                yield World(mechanism, units, build, starts, name)
 
 
 def default_rounds(variables: int, parities: int, rows: int, rho: Fraction) -> int:
@@ -100,7 +132,7 @@ class Synthetic:
 
     def learn(self, pick: int, target: float) -> None:
         """Tilt towards parity number `pick` = `target`, and towards what it misses most of old."""
-        from privfield.mechanisms.parities.pmw_kernels import answer_all, answer_one
+        from privfield.mechanisms.parities.kernels import answer_all, answer_one
 
         self._tilt(pick, target, float(self.answers[pick]))
         missed = np.abs(self.answers[self._picks] - self._targets)
@@ -116,8 +148,18 @@ class Synthetic:
 
     def _tilt(self, pick: int, target: float, now: float) -> None:
         """density(x) ← density(x) · exp(parity(x) · (target − now)), summing to one again."""
-        from privfield.mechanisms.parities.pmw_kernels import multiply_parity
+        from privfield.mechanisms.parities.kernels import multiply_parity
 
         up = math.exp(target - now)
         total = ((1 + now) * up + (1 - now) / up) / 2
         multiply_parity(self._density, self._places[pick], up / total, 1 / up / total)
+
+
+def _memory(variables: int) -> str:
+    """How much 2^variables numbers take, for people."""
+    size = 8 * 2.0**variables
+    for unit in ("bytes", "KB", "MB", "GB", "TB"):
+        if size < 1000 or unit == "TB":
+            break
+        size /= 1000
+    return f"{size:,.3g} {unit}"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -10,12 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfield.errors import InputError
-from privfield.mechanisms.parities.answers import count_sets
+from privfield.mechanisms.parities.answers import Method, ParityAnswers, count_sets
+from privfield.mechanisms.parities.base import ParityRounds, check_number, small_signs
+from privfield.mechanisms.parities.counts import ParitySums
 from privfield.privacy.adjacency import Adjacency
-from privfield.privacy.randomness import Entropy
-from privfield.privacy.released import tell
-from privfield.privacy.selection import exponential_mechanism, selection_scale_zcdp
-from privfield.progress import Progress, ProgressCallback
+from privfield.privacy.laws import Choice
+from privfield.privacy.mechanism import World
+from privfield.privacy.randomness import Randomness
+from privfield.privacy.selection import selection_scale_zcdp
+from privfield.privacy.terms import Terms
 from privfield.solvers.parity_oracle.oracle import choose_oracle, maximise_each
 
 # measured: docs/privacy/parities-sepfem.md, accuracy
@@ -28,67 +33,113 @@ _MOST_SAMPLES = 10_000
 _MOST_SCORE = 1 << 61  # beyond it a score could leave int64, wrap around, and protect nobody
 
 
-def sepfem(
-    counts: NDArray[np.int64],
-    variables: int,
-    order: int,
-    rows: int,
-    rho: Fraction,
-    *,
-    adjacency: Adjacency,
-    rounds: int | None = None,
-    entropy: Entropy | None = None,
-    rng: np.random.Generator | None = None,
-    progress: ProgressCallback | None = None,
-    variant: str = "sepfem",
-    samples: int | None = None,
-    oracle: str = "auto",
-) -> tuple[NDArray[np.float64], dict[str, Any]]:
-    """Answers to all `parity_sets` from their exact sums `counts`, and (public) how they came.
+@dataclass(frozen=True, eq=False)
+class PerturbedLeader(ParityRounds):
+    """A game between badly answered parities and states that answer them.
 
     Each round chooses, by the exponential mechanism, a parity or its negative whose sum is far
     above what the last round's states say, adds it to the objective, and draws `samples` states
     that maximise the objective plus random linear terms: two-sided (Laplace) for "sepfem",
-    one-sided (exponential) for "fem". Answers are the mean over all rounds' states.
-
-    Privacy: rho-zCDP for one row under `adjacency`, whatever the oracle finds. `rows` is public:
-    their number under replace-one, a declared one under add-remove.
-
-    Vietri, Tian, Bun, Steinke & Wu 2020.
+    one-sided (exponential) for "fem". Answers are the mean over all rounds' states. The promise
+    holds whatever the oracle finds. Vietri, Tian, Bun, Steinke & Wu 2020.
     """
-    method, draws = check_sepfem(variables, variant, samples, oracle, rows)
-    sets = count_sets(variables, order)
-    if counts.shape != (sets,):
-        raise InputError(f"counts must have shape {(sets,)}; got {counts.shape}.")
-    turns = default_rounds(variables, order, rows, rho, adjacency) if rounds is None else rounds
-    source = np.random.default_rng() if rng is None else rng
-    perturb = source.laplace if variant == "sepfem" else _one_sided(source)
-    # scores are `draws` times as large as the sums, so that all are whole numbers
-    scale = selection_scale_zcdp(draws * range_sensitivity(adjacency), Fraction(rho) / turns)
-    sums_of = _ParitySums(variables, order)
 
-    objective = np.zeros(sets)
-    drawn = np.zeros(sets, np.int64)  # of `draws` states; none yet: the uniform distribution
-    total = np.zeros(sets, np.int64)
-    for turn in range(turns):
-        chosen = exponential_mechanism(
-            signed_scores(counts, drawn, rows, draws), scale, entropy=entropy
+    noun = "parities by a perturbed leader"
+    page = "parities-sepfem.md"
+
+    _: KW_ONLY
+    variant: str = "sepfem"
+    samples: int | None = None
+    oracle: str = "auto"
+
+    def __post_init__(self) -> None:
+        if self.variant not in ("sepfem", "fem"):
+            raise InputError(f"variant must be 'sepfem' or 'fem'; got {self.variant!r}.")
+        super().__post_init__()
+        samples = check_number(self.samples, "samples", _MOST_SAMPLES)
+        object.__setattr__(self, "samples", samples)
+        choose_oracle(self.oracle, self.variables)
+        largest = self.public_rows(0) * self.states  # of a declared number, if it counts
+        if largest > _MOST_SCORE:
+            raise InputError(
+                f"declared_rows times samples must be at most {_MOST_SCORE:.1e}; got {largest:.1e}."
+            )
+
+    @property
+    def method(self) -> Method:
+        """Its name among the methods."""
+        return "fem" if self.variant == "fem" else "sepfem"
+
+    @property
+    def states(self) -> int:
+        """How many are drawn in a round."""
+        return self.samples or _SAMPLES
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """With what the oracle is told."""
+        return {**super().settings, "samples": self.samples, "oracle": self.oracle}
+
+    def _answer(
+        self, counts: NDArray[np.int64], rows: int, randomness: Randomness
+    ) -> ParityAnswers:
+        adjacency, sets, draws = self.terms.adjacency, len(counts), self.states
+        divisor = self.public_rows(rows)
+        oracle = choose_oracle(self.oracle, self.variables)
+        turns = self.rounds or default_rounds(
+            self.variables, self.order, divisor, self.row_rho, adjacency
         )
-        objective[chosen % sets] += 1 if chosen < sets else -1
-        noise = perturb(0, _PERTURBATION, (draws, variables))
-        found = maximise_each(objective, noise, variables, order, method=method, rng=source)
-        drawn = sums_of(found.x)
-        total += drawn
-        tell(progress, Progress("choosing parities", turn + 1))
-    about = {
-        "rounds": turns,
-        "samples": draws,
-        "oracle": method,
-        "oracle_proved": method != "tabu",
-        "perturbation": "laplace" if variant == "sepfem" else "exponential",
-        "perturbation_scale": _PERTURBATION,
-    }
-    return total / (draws * turns), about
+        # scores are `draws` times as large as the sums, so that all are whole numbers
+        scale = selection_scale_zcdp(draws * range_sensitivity(adjacency), self.row_rho / turns)
+        select, rng = Choice((scale,)), np.random.default_rng(randomness.public_seed())
+        sums = ParitySums(self.variables, self.order)
+        objective = np.zeros(sets)
+        drawn = np.zeros(sets, np.int64)  # of `draws` states; none yet: the uniform distribution
+        total = np.zeros(sets, np.int64)
+        for turn in range(turns):
+            scores = signed_scores(counts, drawn, divisor, draws)
+            chosen = int(randomness.draw("which parity", select, scores)[0])
+            objective[chosen % sets] += 1 if chosen < sets else -1
+            found = maximise_each(
+                *(objective, self._perturbations(rng), self.variables, self.order),
+                method=oracle,
+                rng=rng,
+            )
+            drawn = sums.of([found.x])[0]
+            total += drawn
+            self.terms.tell("choosing parities", turn + 1)
+        about = {
+            "rounds": turns,
+            "samples": draws,
+            "oracle": oracle,
+            "oracle_proved": oracle != "tabu",
+            "perturbation": "laplace" if self.variant == "sepfem" else "exponential",
+            "perturbation_scale": _PERTURBATION,
+        }
+        return self._released(total / (draws * turns), divisor, rows, about=about)
+
+    def _perturbations(self, rng: np.random.Generator) -> NDArray[np.float64]:
+        shape = (self.states, self.variables)
+        if self.variant == "fem":
+            return rng.exponential(_PERTURBATION, shape)
+        return rng.laplace(0, _PERTURBATION, shape)
+
+    @classmethod
+    def worlds(cls, terms: Terms) -> Iterator[World]:
+        """Two variables, three rounds; three variables, two rounds, one-sided perturbations."""
+        for variables, rounds, variant in ((2, 3, "sepfem"), (3, 2, "fem")):
+            for here, schema, units, build, name in small_signs(terms, variables):
+                mechanism = cls(
+                    here,
+                    names=schema.names,
+                    order=2,
+                    schema=schema,
+                    rounds=rounds,
+                    declared_rows=3,
+                    variant=variant,
+                    samples=3,
+                )
+                yield World(mechanism, units, build, [units[:2], units[-2:]], f"{variant}, {name}")
 
 
 def signed_scores(
@@ -107,13 +158,7 @@ def range_sensitivity(adjacency: Adjacency) -> int:
 
     A row added moves one sum of a pair up by 1 and the other down by 1; a row replaced by 2.
     """
-    if adjacency is Adjacency.ADD_REMOVE:
-        return 2
-    if adjacency is Adjacency.REPLACE_ONE:
-        return 4
-    raise InputError(
-        "adjacency must be 'replace-one' or 'add-remove' for parities; got 'flip-outcome'."
-    )
+    return 2 if adjacency is Adjacency.ADD_REMOVE else 4
 
 
 def default_rounds(
@@ -123,51 +168,3 @@ def default_rounds(
     signal = rows * math.sqrt(rho) * 4 / range_sensitivity(adjacency)
     wanted = _ROUNDS_FACTOR * variables**1.25 * signal / math.log(2 * count_sets(variables, order))
     return int(min(max(wanted, 1), _MOST_ROUNDS))
-
-
-def check_sepfem(
-    variables: int, variant: object, samples: object, oracle: object, rows: int | None = None
-) -> tuple[str, int]:
-    """The oracle's method and the number of samples, or an `InputError`; before any charge.
-
-    `rows` is public, if known: their number, or the declared one.
-    """
-    if variant not in ("sepfem", "fem"):
-        raise InputError(f"variant must be 'sepfem' or 'fem'; got {variant!r}.")
-    draws = _SAMPLES if samples is None else samples
-    whole = isinstance(draws, int | np.integer) and not isinstance(draws, bool)
-    if not whole or not 1 <= draws <= _MOST_SAMPLES:  # type: ignore[operator]
-        raise InputError(
-            f"samples must be a whole number from 1 to {_MOST_SAMPLES:,}, or None; got {samples!r}."
-        )
-    count: int = int(draws)  # type: ignore[call-overload]
-    if rows is not None and rows * count > _MOST_SCORE:
-        raise InputError(
-            f"declared_rows times samples must be at most {_MOST_SCORE:.1e}; got "
-            f"{rows * count:.1e}."
-        )
-    return choose_oracle(oracle, variables), count
-
-
-def _one_sided(source: np.random.Generator) -> Any:
-    """Exponential noise, called as Laplace noise is."""
-    return lambda start, scale, shape: start + source.exponential(scale, shape)
-
-
-class _ParitySums:
-    """Sums of all parities over a few states, again and again."""
-
-    def __init__(self, variables: int, order: int) -> None:
-        from privfield.mechanisms.parities.counts import sets_of_size
-
-        self._sizes = [sets_of_size(variables, size) for size in range(1, order + 1)]
-
-    def __call__(self, x: NDArray[np.int8]) -> NDArray[np.int64]:
-        from privfield.mechanisms.parities.counts import packed
-        from privfield.mechanisms.parities.kernels import add_odd_rows
-
-        bits = packed(x)
-        odd = [np.zeros(len(sets), np.int64) for sets in self._sizes]
-        for sets, found in zip(self._sizes, odd, strict=True):
-            add_odd_rows(bits, sets, found)
-        return np.asarray(len(x) - 2 * np.concatenate(odd))

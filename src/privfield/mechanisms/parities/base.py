@@ -1,0 +1,233 @@
+"""What all releases of parities share: public checks, exact sums, the released value."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import KW_ONLY, asdict, dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfield.data.table import unit_of, unit_weight, weight_grid
+from privfield.errors import InputError
+from privfield.mechanisms.frank_wolfe.steps import check_declared_rows
+from privfield.mechanisms.parities.answers import Method, ParityAnswers, count_sets
+from privfield.mechanisms.parities.counts import ParitySums
+from privfield.mechanisms.worlds import Build, small_tables
+from privfield.privacy.budgets import ZCDP, ApproxDP, Budget, NonPrivate, PureDP
+from privfield.privacy.mechanism import Mechanism, Run
+from privfield.privacy.noise import NoiseLaw
+from privfield.privacy.randomness import Randomness
+from privfield.privacy.terms import Terms
+from privfield.schema import Schema
+
+_MOST_PARITIES = 1 << 22
+_MOST_ROUNDS = 1_000_000
+NO_NOISE = NoiseLaw("none", 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class ParityMechanism(Mechanism[ParityAnswers]):
+    """Answers to all parities of up to `order` variables; a subclass says how."""
+
+    releases = ParityAnswers
+    page = "parities.md"
+
+    _: KW_ONLY
+    names: tuple[str, ...]
+    order: int
+    schema: Schema | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "order", check_parity_order(self.order, self.variables))
+        if not isinstance(self.terms.budget, PureDP | ZCDP | ApproxDP | NonPrivate):
+            raise InputError(
+                f"budget must be pf.PureDP, pf.ZCDP or pf.ApproxDP; got {self.terms.budget!r}."
+            )
+
+    @property
+    @abstractmethod
+    def method(self) -> Method:
+        """Its name among the methods."""
+
+    @property
+    @abstractmethod
+    def settings(self) -> dict[str, Any]:
+        """What is public about the method, as JSON."""
+
+    @property
+    def variables(self) -> int:
+        """How many."""
+        return len(self.names)
+
+    @property
+    def unit_rows(self) -> int:
+        """The most rows of one privacy unit."""
+        return 1 if self.schema is None else unit_weight(self.schema)
+
+    @property
+    def title(self) -> str:
+        """Of how many variables, and by which method."""
+        return f"parities of up to {self.order} of {self.variables} variables by {self.method}"
+
+    def request(self) -> dict[str, Any]:
+        """Schema, order, method and its settings."""
+        return {
+            "what": "parities",
+            "schema": None if self.schema is None else asdict(self.schema),
+            "names": self.names,
+            "order": self.order,
+            "method": self.method,
+            "settings": self.settings,
+            "adjacency": str(self.terms.adjacency),
+            "insecure": self.terms.insecure_seed is not None,
+        }
+
+    def open(self, data: Any) -> Run[ParityAnswers]:
+        """Sum all parities in one pass; everything else follows from the sums."""
+        from privfield.data.signs import read_signs
+
+        batches = read_signs(data, self.schema)
+        if isinstance(data, np.ndarray) and data.shape[1] != self.variables:
+            raise InputError(f"data must have {self.variables} columns; got {data.shape[1]}.")
+
+        def run(randomness: Randomness) -> ParityAnswers:
+            self.terms.tell("counting parities")
+            counts, rows = ParitySums(self.variables, self.order).of(batches)
+            self.terms.tell("answering parities")
+            return self._answer(counts, rows, randomness)
+
+        return run
+
+    @abstractmethod
+    def _answer(
+        self, counts: NDArray[np.int64], rows: int, randomness: Randomness
+    ) -> ParityAnswers:
+        """From the exact sums and the exact number of rows, both private."""
+
+    def _released(
+        self,
+        answers: NDArray[np.float64],
+        rows: float,
+        total: int,
+        law: NoiseLaw = NO_NOISE,
+        sums: NDArray[np.int64] | None = None,
+        about: dict[str, Any] | None = None,
+    ) -> ParityAnswers:
+        """`rows` is what sums were divided by, `total` the exact number, shown where it may be."""
+        return ParityAnswers(
+            *(self.names, self.order, np.clip(answers, -1, 1), self.method, law.name, law.scale),
+            total=total if self.terms.rows_are_public else None,
+            rows=float(rows),
+            cost=self.cost,
+            adjacency=self.terms.adjacency,
+            sums=sums,
+            about=about or {},
+            stamp=self.terms.stamp,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class ParityRounds(ParityMechanism):
+    """Methods that choose one parity in each of several rounds, within a ρ.
+
+    Sums are divided by the number of rows, or where that is private by `declared_rows`.
+    """
+
+    _: KW_ONLY
+    rounds: int | None = None
+    declared_rows: int | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.terms.is_pure:
+            raise InputError(
+                f"budget: method={self.method!r} is calibrated in ρ, which promises no pure ε; use "
+                "pf.ZCDP or pf.ApproxDP with δ > 0, or method='gaussian', which adds Laplace noise "
+                "then."
+            )
+        if not self.terms.is_private:
+            raise InputError(
+                f"budget: method={self.method!r} only serves privacy; without it use "
+                "method='gaussian', which then gives the exact answers."
+            )
+        object.__setattr__(self, "rounds", check_number(self.rounds, "rounds"))
+        object.__setattr__(self, "declared_rows", check_declared_rows(self.declared_rows))
+        if self.declared_rows is None and not self.terms.rows_are_public:
+            raise InputError(
+                f"declared_rows must be given for method={self.method!r}: the number of rows is "
+                "private here, so sums are divided by a public guess of it."
+            )
+
+    @classmethod
+    def takes(cls, terms: Terms) -> bool:
+        """Not a pure budget."""
+        return super().takes(terms) and terms.is_private and not terms.is_pure
+
+    @property
+    def cost(self) -> ZCDP:
+        """The budget's ρ."""
+        assert isinstance(self.terms.budget, Budget)
+        return ZCDP(self.terms.budget.exact_rho)
+
+    @property
+    def row_rho(self) -> Fraction:
+        """The ρ for one row: a unit of r rows moves everything r times as far."""
+        return self.cost.exact_rho / self.unit_rows**2
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Of every method that goes by rounds."""
+        return {
+            "rounds": self.rounds,
+            "samples": None,
+            "oracle": "auto",
+            "declared": self.declared_rows,
+        }
+
+    def public_rows(self, rows: int) -> int:
+        """The number of rows if that is public, else the declared one."""
+        found = rows if self.terms.rows_are_public else self.declared_rows
+        return max(1, found or 0)
+
+
+def small_signs(
+    terms: Terms, variables: int
+) -> Iterator[tuple[Terms, Schema, list[Any], Build, str]]:
+    """Tiny tables of ±1 variables with a unit of each kind that can be limited."""
+    for schema, units, build, name in small_tables((2,) * variables):
+        if weight_grid(schema) == 1:  # signs carry no weights that people could share
+            yield replace(terms, unit=unit_of(schema)), schema, units, build, name
+
+
+def check_parity_order(order: object, variables: int) -> int:
+    """The largest number of variables in a parity."""
+    whole = isinstance(order, int | np.integer) and not isinstance(order, bool)
+    if not whole or not 1 <= int(order) <= variables:  # type: ignore[call-overload]
+        raise InputError(
+            f"order must be a whole number from 1 to the number of variables, {variables}; "
+            f"got {order!r}."
+        )
+    degree: int = int(order)  # type: ignore[call-overload]
+    if count_sets(variables, degree) > _MOST_PARITIES:
+        raise InputError(
+            f"order={degree}: {count_sets(variables, degree):,} parities of {variables} variables "
+            f"are more than {_MOST_PARITIES:,}; use a smaller order or fewer variables."
+        )
+    return degree
+
+
+def check_number(value: object, name: str, most: int = _MOST_ROUNDS) -> int | None:
+    """A whole number from 1 to `most`, or None."""
+    if value is None:
+        return None
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not whole or not 1 <= value <= most:  # type: ignore[operator]
+        raise InputError(
+            f"{name} must be a whole number from 1 to {most:,}, or None; got {value!r}."
+        )
+    return int(value)  # type: ignore[call-overload, no-any-return]
