@@ -7,9 +7,11 @@ Every check also runs with a fault planted in the one place through which all no
 import pickle
 from dataclasses import replace
 from fractions import Fraction
+from functools import partialmethod
 
 import numpy as np
 import pytest
+from scipy.stats import binom, chi2
 
 import privfield as pf
 from privfield.audit.promise import check_world, watched
@@ -143,6 +145,86 @@ def test_noise_differs_between_steps_and_calls(kind, terms, monkeypatch):
     assert len(set(seen)) == len(seen)
     monkeypatch.setattr(Randomness, "_next", lambda self: (0, Entropy.insecure(1)))
     assert len(set(first_bits(kind, terms, monkeypatch))) == 1  # noise used again shows
+
+
+# -- samples
+
+
+class Noting(Randomness):
+    """Notes the exact values of each step of a real run; a watched one would draw everyone."""
+
+    def draw(self, step, law, values):
+        self.__dict__.setdefault("seen", []).append(values)
+        return super().draw(step, law, values)
+
+
+def drawn(world, rows=400, runs=24):
+    """How many of equal rows each step of each run drew: one line for each run.
+
+    The runs are real ones. A watched run that reads their outcomes back knows the sums over all
+    rows at the same steps.
+    """
+    data = world.build([world.units[-1]] * rows)
+    found = []
+    for _ in range(runs):
+        journal = MemoryJournal()
+        noting = Noting(None, journal)
+        world.mechanism.open(data)(noting)
+        everyone = [draw.values for draw in watched(world.mechanism, data, 0, journal)[0]]
+        cells = [int(np.abs(values).argmax()) for values in everyone]
+        steps = zip(noting.seen, everyone, cells, strict=True)
+        found.append([rows * part[cell] / whole[cell] for part, whole, cell in steps])
+    return np.array(found), rows
+
+
+def sampled_as_stated(world, rate):
+    """As many rows as the rate says, and in every step others; false alarms below 1e-6.
+
+    The number of all rows drawn is binomial. The squares of a run's counts around their mean, over
+    their variance, are χ² but for the binomial's fourth moment, which is smaller than a normal
+    one's or larger by less than 2%. A sample used again, or rows drawn in company, change it.
+    """
+    counts, rows = drawn(world)
+    total = binom(rows * counts.size, float(rate))
+    if not total.ppf(1e-7) <= counts.sum() <= total.isf(1e-7):
+        return False
+    spread = ((counts - counts.mean(axis=1, keepdims=True)) ** 2).sum()
+    spread /= rows * float(rate) * (1 - float(rate))
+    law = chi2(counts.shape[0] * (counts.shape[1] - 1))
+    return law.ppf(1e-7) <= spread <= law.isf(1e-7)
+
+
+def sampling_worlds(kind, terms):
+    """Those whose steps work on samples, and the rate that their laws state."""
+    found = []
+    for world in worlds(kind, terms):
+        laws = world.mechanism.laws(next(world.data_sets()))
+        rates = {getattr(law, "rate", None) for law in laws}
+        if rates not in ({None}, {1}):
+            assert len(rates) == 1
+            found.append((world, rates.pop()))
+    return found or pytest.skip("it reads every row")
+
+
+SAMPLING_FAULTS = {
+    "everyone is drawn": lambda self, sample, rate, rows: np.ones(rows, np.bool_),
+    "twice the rate": lambda self, sample, rate, rows: sample(self, min(2 * rate, 1), rows),
+    "half the rate": lambda self, sample, rate, rows: sample(self, rate / 2, rows),
+    "all or nobody": lambda self, sample, rate, rows: np.repeat(sample(self, rate, 1), rows),
+    "one sample for all steps": lambda self, sample, rate, rows: self.__dict__.setdefault(
+        "kept", sample(self, rate, rows)
+    ),
+}
+
+
+@pytest.mark.parametrize(("kind", "terms"), CASES)
+def test_samples_have_the_stated_rate_and_are_fresh_in_every_step(kind, terms, monkeypatch):
+    found = sampling_worlds(kind, terms)
+    assert all(sampled_as_stated(world, rate) for world, rate in found)
+    sample = Randomness.sample
+    for name, fault in SAMPLING_FAULTS.items():
+        monkeypatch.setattr(Randomness, "sample", partialmethod(fault, sample))
+        assert not any(sampled_as_stated(world, rate) for world, rate in found), name
 
 
 # -- charge, run, store, return

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from privfield.mechanisms.gradients.pseudolikelihood import PseudolikelihoodGradients
+from privfield.mechanisms.gradients.sgd import StochasticGradients
 from privfield.mechanisms.moments.mechanism import SecondMoments
 from privfield.mechanisms.parities.gaussian import NoisyParities
 from privfield.mechanisms.parities.pmw import MultiplicativeWeights
@@ -19,4 +20,5 @@ MECHANISMS: tuple[type[Mechanism[Any]], ...] = (
     NoisyParities,
     MultiplicativeWeights,
     PerturbedLeader,
+    StochasticGradients,
 )

@@ -6,13 +6,17 @@ docs/privacy/mechanisms.md says why a job that was cut off goes on instead of dr
 from __future__ import annotations
 
 import io
+import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+_COINS = 1 << 16  # rows of a sample at a time
 
 
 @dataclass(frozen=True)
@@ -118,6 +122,20 @@ class Randomness:
     def coins(self) -> Entropy:
         """Bits that nobody may see, not even later: who is in a sample, how rows are cut."""
         return self._next()[1]
+
+    def sample(self, rate: Fraction, rows: int) -> NDArray[np.bool_]:
+        """Who is drawn: each row on its own with probability `rate`, afresh in every call.
+
+        Nobody may see it. Where a run is watched, everyone is drawn: the step's law has the rate,
+        and what a row adds does not depend on who else is there. docs/privacy/private-sgd.md.
+        """
+        entropy, chosen = self.coins(), np.ones(rows, np.bool_)
+        if self._watch is None and rate < 1:
+            limit = np.uint64(math.floor(rate * 2**64))
+            for start in range(0, rows, _COINS):
+                part = chosen[start : start + _COINS]
+                part[:] = entropy.words(len(part)) < limit
+        return chosen
 
     def public_seed(self) -> int:
         """A seed for what is computed from outcomes alone; the same when the job goes on."""
