@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from privfield.data.check import CheckReport, PeopleCheck, RuleCheck, VariableCheck, check
-from privfield.data.sources import find as sources
+from privfield.data.sources import base as sources
 from privfield.errors import InputError
 from privfield.schema import Bins, Person, Schema
 

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from odd_objects import VALUES, Box, Broken, Colour, Odd, Size, Word, array, deep, series
-from privfield.data.sources import find as sources
+from privfield.data.sources import base as sources
 from privfield.data.sources.objects import identity
 from privfield.data.table import open_table
 from privfield.schema import Person, Schema

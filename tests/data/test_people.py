@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privfield.data.people import WEIGHT_GRID, People
-from privfield.data.sources import find as sources
+from privfield.data.sources import base as sources
 from privfield.data.table import open_table, unit_weight, weight_grid
 from privfield.errors import InputError
 from privfield.schema import Person, Schema

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from privfield.data.sources.find import BATCH_ROWS
+from privfield.data.sources.base import BATCH_ROWS
 from privfield.data.table import open_table
 from privfield.errors import InputError
 from privfield.schema import Schema

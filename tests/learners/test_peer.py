@@ -18,9 +18,9 @@ from privfield.data.network.outcomes import open_outcomes
 from privfield.data.network.read import read_network
 from privfield.inference.sampling import sample_network
 from privfield.learners.peer import PeerEffect
+from privfield.learners.peer_summary import odds_factor, odds_text
 from privfield.mechanisms.peers.as_printed import printed_constants, printed_draws
 from privfield.mechanisms.peers.statistics import measure_network, read_covariates
-from privfield.reporting.peer_summary import odds_factor, odds_text
 
 mpl.use("Agg")
 

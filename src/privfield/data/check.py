@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from privfield.data.coding.coder import Coder
 from privfield.data.coding.rules import MISSING, UNKNOWN, checking_rule, reading_rule
 from privfield.data.people import People
-from privfield.data.sources.find import RawBatch
+from privfield.data.sources.base import RawBatch
 from privfield.data.table import open_table
 from privfield.schema import Person, Schema, Variable
 

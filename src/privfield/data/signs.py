@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privfield.data.sources.find import BATCH_ROWS, check_array
+from privfield.data.sources.base import BATCH_ROWS, check_array
 from privfield.data.table import Table, open_table
 from privfield.errors import InputError
 from privfield.schema import Schema, spin_names

@@ -13,7 +13,8 @@ from privfield.data.batch import CodedBatch
 from privfield.data.coding.coder import Coder
 from privfield.data.coding.rules import reading_rule
 from privfield.data.people import WEIGHT_GRID, People
-from privfield.data.sources.find import RawBatch, Source, find_source
+from privfield.data.sources.base import RawBatch, Source
+from privfield.data.sources.find import find_source
 from privfield.errors import InputError
 from privfield.privacy.adjacency import ROW, Unit
 from privfield.schema import Schema

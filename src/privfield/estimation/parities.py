@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfield.errors import InputError
-from privfield.estimation.trajectories import _check, polynomial_from_trajectory
+from privfield.estimation.trajectories import check_trajectory, polynomial_from_trajectory
 from privfield.mechanisms.frank_wolfe.polynomial import parities
 from privfield.mechanisms.frank_wolfe.trajectory import Trajectory
 from privfield.mechanisms.parities.answers import ParityAnswers
@@ -62,7 +62,7 @@ def derivatives_by_variable(
     trajectory: Trajectory, answers: ParityAnswers | None = None, steps: int | None = None
 ) -> dict[Monomial, NDArray[np.float64]]:
     """For each S the estimates of E[∂_S h] by the regressions of its variables, in order."""
-    _check(trajectory, "polynomial")
+    check_trajectory(trajectory, "polynomial")
     p, order = len(trajectory.about["names"]), trajectory.about["order"]
     _check_answers(answers, p, order)
     known: dict[Monomial, float] = {(): 1.0} if answers is None else answers.as_dict()

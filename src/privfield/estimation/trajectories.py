@@ -32,7 +32,7 @@ def ising_from_trajectory(trajectory: Trajectory, steps: int | None = None) -> I
     estimated twice: the average is taken, and the whole is projected on the width that was
     declared. `steps` takes an earlier iterate.
     """
-    (names,) = _check(trajectory, "Ising", "names")
+    (names,) = check_trajectory(trajectory, "Ising", "names")
     _check_size(trajectory, len(names), len(names) + 1)
     weights = trajectory.weights(steps) / 2
     p = len(weights)
@@ -52,7 +52,7 @@ def pairwise_from_trajectory(trajectory: Trajectory, steps: int | None = None) -
     """
     from privfield.models.mrf import MarkovRandomField
 
-    text, geometry = _check(trajectory, "pairwise", "schema", "geometry")
+    text, geometry = check_trajectory(trajectory, "pairwise", "schema", "geometry")
     schema = Schema.from_toml(text)
     _check_size(trajectory, len(level_pairs(schema.shape)), sum(schema.shape) + 1)
     couplings, fields = _node_estimates(trajectory.weights(steps), schema.shape, geometry == "l1")
@@ -100,7 +100,7 @@ def polynomial_from_trajectory(trajectory: Trajectory, steps: int | None = None)
     A monomial of a variables was estimated by each of them: the average is taken. Monomials that
     were never chosen are left out.
     """
-    names, order = _check(trajectory, "polynomial", "names", "order")
+    names, order = check_trajectory(trajectory, "polynomial", "names", "order")
     _check_size(trajectory, len(names), len(parities(len(names), order)))
     weights = trajectory.weights(steps) / 2
     total: dict[tuple[int, ...], float] = {}
@@ -139,7 +139,7 @@ def _rows_on_l1_ball(matrix: Matrix, radius: float) -> Matrix:
     return np.asarray(np.sign(matrix) * np.maximum(sizes - np.maximum(cut, 0.0), 0.0))
 
 
-def _check(trajectory: object, kind: str, *facts: str) -> list[Any]:
+def check_trajectory(trajectory: object, kind: str, *facts: str) -> list[Any]:
     """What a trajectory of that kind says about these; anything else is an `InputError`."""
     if not isinstance(trajectory, Trajectory) or trajectory.kind != kind:
         found = trajectory.kind if isinstance(trajectory, Trajectory) else type(trajectory).__name__

@@ -11,9 +11,8 @@ import numpy as np
 
 from privfield.errors import InputError
 from privfield.inference.contraction.plan import DEFAULT_MAX_BYTES, plan_contraction
-from privfield.inference.factors import Table
+from privfield.inference.factors import Table, structural_zeros
 from privfield.inference.loopy.propagation import LoopyPlan, LoopyResult
-from privfield.models.mrf import MarkovRandomField
 from privfield.schema import Schema
 
 Inference: TypeAlias = Literal["exact", "loopy"]
@@ -43,7 +42,7 @@ class Engine:
         self.parameters = sum(map(prod, self.shapes))
         self.calls = 0
         self.converged = True  # whether the last run of loopy belief propagation did
-        zeros = MarkovRandomField(schema, [], []).factors  # the schema's structural zeros
+        zeros = structural_zeros(schema)
         everything = [*self.cliques, *zeros.cliques]
         self._zeros = [table.ravel() for table in zeros.tables]
         if inference == "exact":

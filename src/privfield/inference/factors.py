@@ -9,6 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from privfield.schema import Schema
+
 Table = NDArray[np.float64]
 
 
@@ -24,6 +26,19 @@ class Factors:
     shape: tuple[int, ...]
     cliques: tuple[tuple[int, ...], ...]
     tables: tuple[Table, ...]
+
+
+def structural_zeros(schema: Schema) -> Factors:
+    """The combinations that a schema forbids, as tables of 0 and −inf."""
+    cliques, tables = [], []
+    for rule in schema.forbidden:
+        clique = tuple(schema.index(name) for name, _ in rule)
+        table = np.zeros([schema.shape[position] for position in clique])
+        codes = [[schema[name].code(level) for level in levels] for name, levels in rule]
+        table[np.ix_(*codes)] = -np.inf
+        cliques.append(clique)
+        tables.append(table)
+    return Factors(schema.shape, tuple(cliques), tuple(tables))
 
 
 def aligned(table: Table, scope: tuple[int, ...], target: tuple[int, ...]) -> Table:

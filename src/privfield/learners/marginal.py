@@ -14,6 +14,7 @@ from privfield.inference.contraction.plan import (
     ContractionSize,
     contraction_size,
 )
+from privfield.inference.factors import structural_zeros
 from privfield.learners.base import Learner, attach_card, result
 from privfield.mechanisms.edges.mechanism import select_edges
 from privfield.mechanisms.edges.selection import Selection
@@ -197,7 +198,7 @@ class MarginalLearner(Learner):
         return size.complete and size.bytes <= self.max_bytes
 
     def _size(self, schema: Schema, cliques: Sequence[Sequence[str]]) -> ContractionSize:
-        zeros = MarkovRandomField(schema, [], []).factors.cliques  # of forbidden combinations
+        zeros = structural_zeros(schema).cliques
         positions = [*(schema.clique(clique) for clique in cliques), *zeros]
         return contraction_size(schema.shape, positions, max_bytes=self.max_bytes)
 

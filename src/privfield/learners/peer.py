@@ -283,7 +283,7 @@ class PeerEffect(Learner):
 
     def summary(self) -> str:
         """A table with what it means; the first line says what is protected and what is not."""
-        from privfield.reporting.peer_summary import summary_text
+        from privfield.learners.peer_summary import summary_text
 
         return summary_text(
             self.network_,
@@ -300,7 +300,7 @@ class PeerEffect(Learner):
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """The likelihood of the released number along β, with estimate and interval."""
-        from privfield.reporting.peer_summary import plot_likelihood
+        from privfield.learners.peer_summary import plot_likelihood
 
         if self.estimate_ is None:
             raise InputError(

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from privfield.errors import InputError
-from privfield.inference.factors import Factors, Table
+from privfield.inference.factors import Factors, Table, structural_zeros
 from privfield.models.base import LARGEST, ForbidsEverything, Model
 from privfield.models.saving import Arrays, Header, stored_floats, stored_stamp
 from privfield.schema import Schema
@@ -68,12 +68,9 @@ class MarkovRandomField(Model):
         """The log-potentials and the schema's structural zeros, as inference engines read them."""
         cliques = [self.schema.clique(clique) for clique in self.cliques]
         tables = list(self.log_potentials)
-        for rule in self.schema.forbidden:
-            clique = tuple(self.schema.index(name) for name, _ in rule)
-            table = np.zeros([self.schema.shape[position] for position in clique])
-            table[np.ix_(*(_codes(self.schema, name, levels) for name, levels in rule))] = -np.inf
-            cliques.append(clique)
-            tables.append(table)
+        zeros = structural_zeros(self.schema)
+        cliques += zeros.cliques
+        tables += zeros.tables
         return Factors(self.schema.shape, tuple(cliques), tuple(tables))
 
     def condition(self, evidence: Mapping[str, object]) -> MarkovRandomField:
@@ -184,10 +181,6 @@ class MarkovRandomField(Model):
         return (
             f"<{stamp}MarkovRandomField: {len(self.schema)} variables, {len(self.cliques)} cliques>"
         )
-
-
-def _codes(schema: Schema, name: str, levels: Sequence[str]) -> list[int]:
-    return [schema[name].code(level) for level in levels]
 
 
 def _potential(schema: Schema, clique: Sequence[str], table: Any) -> Table:

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from privfield.estimation.uncertainty.delta_method import MarginalInterval
+from privfield.learners.peer_summary import NO_FIELD, odds_factor
 from privfield.mechanisms.chains.measurements import ChainMeasurements
 from privfield.models.card import Card
 from privfield.models.chain import ChainModel
 from privfield.models.network import NetworkIsing
 from privfield.reporting import sentences as words
 from privfield.reporting.content import Content, bars, common, grey, privacy_tile
-from privfield.reporting.peer_summary import NO_FIELD, odds_factor
 
 _MOST_STATES = 60
 

@@ -11,8 +11,6 @@ from privfield.errors import InputError
 from privfield.schema.schema import Schema
 from privfield.schema.toml import key_text
 
-MOST_LEVELS = 50  # that --levels-are-public takes from the records; beyond, bins are better
-
 _PLACE = """
 [variables.{name}]
 levels = []  # FILL IN what this column may hold, or write number = … or bins = … instead
@@ -45,43 +43,3 @@ def draft(levels: Mapping[str, Sequence[str]], public: bool = False) -> str:
                 text[:start] + _PLACE.format(name=key_text(name)) + (text[end:] if end > 0 else "")
             )
     return text
-
-
-def levels_in(path: str, names: Sequence[str]) -> dict[str, list[str]]:
-    """All values of each column, which the user calls public; none where there are too many."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    from privfield.data.sources.files import open_files
-
-    seen: dict[str, set[str]] = {name: set() for name in names}
-    for batch in open_files(path, list(names), False).read():
-        for name, column in zip(names, batch.columns, strict=True):
-            if len(seen[name]) > MOST_LEVELS:
-                continue
-            values = column.dictionary if pa.types.is_dictionary(column.type) else pc.unique(column)
-            seen[name].update(_text(value) for value in values.to_pylist())
-    return {name: _ordered(found - {""}) for name, found in seen.items()}
-
-
-def _text(value: object) -> str:
-    from privfield.schema import level_text
-
-    if value is None:
-        return ""
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "replace").strip()
-    return level_text(value)
-
-
-def _ordered(levels: set[str]) -> list[str]:
-    if not 1 <= len(levels) <= MOST_LEVELS:
-        return []
-
-    def key(level: str) -> tuple[int, float, str]:
-        try:
-            return 0, float(level), level
-        except ValueError:
-            return 1, 0.0, level
-
-    return sorted(levels, key=key)

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privfield.data.coding.rules import VariableRule, reading_rule
-from privfield.data.sources import find as sources
+from privfield.data.sources import base as sources
 from privfield.data.table import open_table
 from privfield.schema import Bins, Schema, Variable, level_text
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from privfield.data.sources import base as sources
 from privfield.data.sources import csv as csv_source
-from privfield.data.sources import find as sources
 from privfield.data.table import open_table
 from privfield.errors import InputError
 from privfield.schema import Schema

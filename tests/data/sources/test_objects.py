@@ -18,7 +18,7 @@ from odd_objects import KNOWN, NAMES, UNLISTED, VALUES, Box, Broken, Size, Word,
 from privfield.data.check import check
 from privfield.data.coding.rules import VariableRule
 from privfield.data.people import People
-from privfield.data.sources import find as sources
+from privfield.data.sources import base as sources
 from privfield.data.sources.objects import Objects
 from privfield.data.table import open_table
 from privfield.errors import InputError

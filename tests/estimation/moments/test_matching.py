@@ -199,7 +199,7 @@ def test_means_are_also_read_off_the_pairs():
 def test_moments_of_chains_are_those_of_exact_inference():
     """200,000 draws: an error of 0.002 or so; the limit is ten times that."""
     model = some_model(np.random.default_rng(15), 6)
-    found = chain_moments(model, np.random.default_rng(0), samples=200_000)
+    found = chain_moments(model.weights, model.field, np.random.default_rng(0), samples=200_000)
     assert found[1:, 1:] == pytest.approx(model.correlations(), abs=0.02)
     assert found[0, 1:] == pytest.approx(model.means(), abs=0.02)
     assert found[0, 0] == 1 and (found == found.T).all()

@@ -26,6 +26,7 @@ from privfield.estimation.uncertainty.delta_method import (
 )
 from privfield.estimation.uncertainty.statistics import parity_moments, statistics_of
 from privfield.estimation.uncertainty.strengths import EdgeInterval, norm_range, stand_out
+from privfield.inference.sampling.dense import ising_states
 
 MIXED = pf.Schema({"a": 2, "b": pf.Bins([0, 1, 2, 3]), "c": ["x", "y", "z"], "d": ["no", "yes"]})
 
@@ -225,7 +226,7 @@ def test_simulated_statistics(monkeypatch):
 
 
 def test_chains_that_do_not_mix_are_noticed():
-    states, agreed = module.ising_states(
+    states, agreed = ising_states(
         np.array([[0, 0.2], [0.2, 0]]), np.zeros(2), 2000, np.random.default_rng(0)
     )
     assert agreed and set(np.unique(states)) == {0, 1}

@@ -43,9 +43,10 @@ def init(
 ) -> None:
     """Read the names of the columns; write a schema."""
     from privfield.cli.arguments.files import check_output
+    from privfield.data.levels import levels_in
     from privfield.data.sources.header import column_names
     from privfield.files import write_whole
-    from privfield.schema.draft import draft, levels_in, split_levels
+    from privfield.schema.draft import draft, split_levels
     from privfield.words import counted
 
     if levels is not None and levels_are_public:

@@ -61,10 +61,11 @@ def peer(
 ) -> None:
     """Say what is protected, spend, estimate, write."""
     from privfield.cli.arguments.budget import read_budget
-    from privfield.cli.arguments.files import check_data_path, check_output
+    from privfield.cli.arguments.files import check_output
     from privfield.cli.spending import Purse, ask, warn_of_seed
     from privfield.cli.terminal.bars import bars
     from privfield.data.network.read import read_network
+    from privfield.data.sources.paths import check_data_path
     from privfield.errors import InputError
     from privfield.learners.base import attach_card
     from privfield.learners.peer import PeerEffect

@@ -122,11 +122,11 @@ def answer(
     progress: ProgressCallback | None = None,
 ) -> tuple[float, float | None, float | None]:
     """The probability and, where the model's measurements tell, the ends of its interval."""
-    from privfield.estimation.uncertainty.bootstrap import _probability
+    from privfield.estimation.uncertainty.bootstrap import probability_from
 
-    if question.given and _probability(model, question.given, {}) == 0:
+    if question.given and probability_from(model, question.given, {}) == 0:
         raise InputError(f"query: the condition of {question} has probability zero.")
-    estimate = _probability(model, question.event, question.given)
+    estimate = probability_from(model, question.event, question.given)
     measurements = getattr(model, "measurements", None)
     if measurements is None:
         return estimate, None, None

@@ -20,8 +20,8 @@ import pyarrow as pa
 
 from privfield.data.coding.coder import is_legal
 from privfield.data.guard import guarded
-from privfield.data.sources import find as sources
-from privfield.data.sources.find import RawBatch, check_names, check_type, refuse_type
+from privfield.data.sources import base
+from privfield.data.sources.base import RawBatch, check_names, check_type, refuse_type
 from privfield.data.sources.objects import Objects
 from privfield.errors import InputError
 
@@ -53,7 +53,7 @@ class ColumnSource:
 
     def read(self) -> Iterator[RawBatch]:
         """Yield the columns."""
-        rows, most = self._columns[0].rows, sources.BATCH_ROWS
+        rows, most = self._columns[0].rows, base.BATCH_ROWS
         breaks = {at for column in self._columns for at in column.breaks if at < rows}
         for start, end in pairwise(sorted({*range(0, rows, most), *breaks, rows})):
             size = end - start

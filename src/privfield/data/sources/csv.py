@@ -33,7 +33,7 @@ import numpy as np
 import pyarrow as pa
 
 from privfield.data.guard import guarded, guarded_items
-from privfield.data.sources.find import RawBatch, check_names, cut
+from privfield.data.sources.base import RawBatch, check_names, cut
 from privfield.errors import InputError
 
 _HEADER_BYTES = 2**20

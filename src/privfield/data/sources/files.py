@@ -11,8 +11,7 @@ import pyarrow as pa
 
 from privfield.data.coding.coder import is_text
 from privfield.data.guard import guarded, guarded_items
-from privfield.data.sources.csv import CsvFile
-from privfield.data.sources.find import (
+from privfield.data.sources.base import (
     BATCH_ROWS,
     RawBatch,
     Source,
@@ -20,6 +19,7 @@ from privfield.data.sources.find import (
     check_type,
     cut,
 )
+from privfield.data.sources.csv import CsvFile
 from privfield.errors import InputError
 
 _CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz")

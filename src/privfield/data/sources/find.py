@@ -3,48 +3,30 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NoReturn, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from privfield.data.coding.coder import LEGAL_TYPES, is_legal
 from privfield.data.guard import guarded, guarded_items
+from privfield.data.sources import base
+from privfield.data.sources.base import (
+    RawBatch,
+    Source,
+    check_array,
+    check_names,
+    check_type,
+    cut,
+    shape_text,
+)
 from privfield.errors import InputError
-
-BATCH_ROWS = 131_072  # bounds memory; large enough that work per batch does not show
 
 ACCEPTED = (
     "a path or glob of CSV or Parquet files, a frame that speaks the Arrow stream protocol "
     "(pandas from 2.2, polars, DuckDB, pyarrow), a mapping of names to columns, "
     "or a 2-D numpy array of codes"
 )
-
-
-@dataclass(frozen=True)
-class RawBatch:
-    """Some rows as they came: one Arrow array, column of `Objects` or numpy column of
-    codes per wanted column.
-
-    `ragged` rows came with the wrong number of fields, so that all their values are missing.
-    """
-
-    columns: Sequence[Any] = field(repr=False)
-    rows: int
-    ragged: bool = False
-
-
-class Source(Protocol):
-    """Something to read rows from."""
-
-    passes: bool  # can it be read again?
-    holds_codes: bool  # are the values codes already?
-
-    def read(self) -> Iterator[RawBatch]:
-        """Start over and yield at most `BATCH_ROWS` rows at a time, in table order."""
 
 
 def find_source(data: Any, wanted: Sequence[str], has_ids: bool) -> Source:
@@ -87,41 +69,21 @@ class ArraySource:
         check_array(data)
         if data.shape[1] != len(wanted):
             raise InputError(
-                f"data has shape {_shape(data)}, but the schema has {len(wanted)} variables: "
+                f"data has shape {shape_text(data)}, but the schema has {len(wanted)} variables: "
                 "an array needs one column per variable, in the schema's order."
             )
         self._data = data
 
     def read(self) -> Iterator[RawBatch]:
         """Yield columns of codes."""
-        for start in range(0, len(self._data), BATCH_ROWS):
-            rows = self._data[start : start + BATCH_ROWS]
+        for start in range(0, len(self._data), base.BATCH_ROWS):
+            rows = self._data[start : start + base.BATCH_ROWS]
             kind = rows.dtype.kind
             size = min(rows.dtype.itemsize, 8)  # extended precision is read as double
             plain = np.dtype(np.uint8) if kind == "b" else np.dtype(f"{kind}{size}")
             with np.errstate(all="ignore"):  # numbers beyond double precision are infinite
                 columns = np.ascontiguousarray(rows.T, dtype=plain)
             yield RawBatch(list(columns), len(rows))
-
-
-def check_array(data: Any) -> None:
-    """Refuse arrays by shape or dtype, never by value."""
-    if isinstance(data, np.ma.MaskedArray):
-        raise InputError("data is a masked array: fill it first, with NaN for missing values.")
-    if data.ndim != 2:
-        raise InputError(
-            f"data must be a 2-D array (rows, variables); its shape is {_shape(data)}."
-        )
-    if data.dtype.kind not in "biuf":
-        raise InputError(
-            f"data must be an array of whole numbers, decimal numbers or true/false; its dtype is "
-            f"{data.dtype}. Labels are read from a frame or a file, with a schema."
-        )
-
-
-def _shape(data: Any) -> str:
-    """The shape of an array without its number of rows, which may be private."""
-    return f"({', '.join(['n', *map(str, data.shape[1:])][: data.ndim])})"
 
 
 class StreamSource:
@@ -186,54 +148,3 @@ class StreamSource:
                 yield from cut(columns, batch.num_rows)
         finally:
             reader.close()  # lets go of the connection that a half-read result holds
-
-
-def cut(columns: Sequence[Any], rows: int, ragged: bool = False) -> Iterator[RawBatch]:
-    """Batches of at most `BATCH_ROWS` rows, without copying."""
-    for start in range(0, rows, BATCH_ROWS):
-        size = min(BATCH_ROWS, rows - start)
-        yield RawBatch([column.slice(start, size) for column in columns], size, ragged)
-
-
-def check_names(found: Sequence[Any], wanted: Sequence[str], where: str, advice: str = "") -> None:
-    """Every wanted column must be there once. What else was found is not told: see below."""
-    # The first line of a file without a header is a record, so names that were found stay unsaid.
-    missing = [name for name in wanted if name not in found]
-    if missing:
-        raise InputError(
-            f"{where} lacks {_count(missing, 'column')} of the schema: {_listing(missing)}. "
-            f"It has {_count(found, 'column')}. {advice}".rstrip()
-        )
-    repeated = [name for name in wanted if list(found).count(name) > 1]
-    if repeated:
-        raise InputError(f"{where} has more than one column called {_listing(repeated)}.")
-
-
-def check_type(name: str, kind: Any, where: str) -> None:
-    """Refuse a column by its type, which is public, never by its values."""
-    if not is_legal(kind):
-        refuse_type(name, _type_name(kind), where)
-
-
-def refuse_type(name: str, kind: str, where: str) -> NoReturn:
-    """Say that a column's declared type is not legal."""
-    raise InputError(
-        f"{where}: column {name!r} has type {kind}; legal types are {LEGAL_TYPES}. "
-        "Convert it, or take it out of the schema."
-    )
-
-
-def _type_name(kind: Any) -> str:
-    """The type without its details, such as the keys of a struct."""
-    if pa.types.is_dictionary(kind):
-        return f"dictionary of {_type_name(kind.value_type)}"
-    return re.split(r"[<\[]", str(kind))[0]
-
-
-def _count(items: Sequence[Any], noun: str) -> str:
-    return f"{len(items)} {noun}" + ("" if len(items) == 1 else "s")
-
-
-def _listing(names: Sequence[str], most: int = 12) -> str:
-    shown = ", ".join(repr(name) for name in names[:most])
-    return shown if len(names) <= most else f"{shown} and {len(names) - most:,} more"

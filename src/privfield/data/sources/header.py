@@ -8,7 +8,7 @@ import io
 import os
 from typing import BinaryIO
 
-from privfield.cli.arguments.files import check_data_path, nearby
+from privfield.data.sources.paths import check_data_path, nearby
 from privfield.errors import InputError
 
 _LONGEST = 2**20  # bytes of a header

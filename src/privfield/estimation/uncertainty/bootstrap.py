@@ -106,7 +106,7 @@ class Bootstrap:
         level: float = 0.95,
     ) -> Interval:
         """P(event | given), both as levels by name."""
-        return self.interval(lambda m: _probability(m, event, given or {}), level, "logit")
+        return self.interval(lambda m: probability_from(m, event, given or {}), level, "logit")
 
     def log_odds_ratio(self, first: str, second: str, level: float = 0.95) -> Interval:
         """Log odds ratios between two variables, each level against its first one."""
@@ -208,7 +208,10 @@ def _noise(law: NoiseLaw, shape: tuple[int, ...], rng: np.random.Generator) -> T
     return np.asarray(drawn)
 
 
-def _probability(model: Model, event: Mapping[str, object], given: Mapping[str, object]) -> float:
+def probability_from(
+    model: Model, event: Mapping[str, object], given: Mapping[str, object]
+) -> float:
+    """P(event | given); 0 where `given` cannot happen."""
     clash = set(event) & set(given)
     if clash or not event:
         raise InputError(

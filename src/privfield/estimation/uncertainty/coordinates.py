@@ -165,7 +165,9 @@ def _matched(moments: Moments, model: Model) -> Table:
 
     wanted = min(20 * moments.rows, _CHAIN_WORK / len(moments.names) ** 2)
     samples = int(max(100_000, wanted))
-    return chain_moments(model.to_ising(), np.random.default_rng(0), samples=samples)
+    ising = model.to_ising()
+    rng = np.random.default_rng(0)
+    return chain_moments(ising.weights, ising.field, rng, samples=samples)
 
 
 def contrast(table: Table, shape: Sequence[int], scope: Scope) -> Table:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -18,7 +17,6 @@ _EXACT_BYTES = 2**27
 _LEAST_SAMPLES = 12_000
 _PER_PARAMETER = 12  # samples: the covariance of statistics is then known to a few percent
 _BLOCK = 4096
-_CHAINS, _BURN_IN, _THIN = 1024, 150, 8
 _MOST_GIBBS = 2_000_000  # samples × tables: some seconds
 
 
@@ -75,14 +73,10 @@ def _probabilities(model: Model, p: int) -> Table:
 
 def parity_moments(probabilities: Table) -> Table:
     """E[Π_{i in S} x_i], x = ±1, for every set S of variables; bit p−1−i of S is variable i."""
-    flat = probabilities.ravel().copy()
-    width = 1
-    while width < flat.size:
-        pairs = flat.reshape(-1, 2, width)
-        low, high = pairs[:, 0].copy(), pairs[:, 1].copy()
-        pairs[:, 0], pairs[:, 1] = low + high, high - low
-        width *= 2
-    return flat
+    from privfield.kernels.walsh_hadamard import walsh_hadamard
+
+    # there a bit says −1, here the second level is +1: the states in reverse
+    return walsh_hadamard(np.ascontiguousarray(probabilities.ravel()[::-1]))
 
 
 # -- by simulation ---------------------------------------------------------------------------------
@@ -118,6 +112,8 @@ def _states(
         drawn = model.sample(count, rng)
         return ((drawn > 0).astype(np.uint8) if drawn.dtype == np.int8 else drawn), True
     if set(numbers.shape) <= {2} and max(map(len, model._structure()[1])) <= 2:
+        from privfield.inference.sampling.dense import ising_states
+
         ising = model.to_ising()
         return ising_states(ising.weights, ising.field, count, rng)
     if count * len(model.factors.cliques) > _MOST_GIBBS:
@@ -126,36 +122,6 @@ def _states(
 
     result = sample_gibbs(model.factors, count, rng)
     return result.states, result.converged
-
-
-def ising_states(
-    weights: Table, field: Table, count: int, rng: np.random.Generator
-) -> tuple[NDArray[np.uint8], bool]:
-    """States of a dense Ising model by many short Gibbs chains side by side.
-
-    They agree if what they hold early and late differs by no more than chance allows.
-    """
-    p, chains = len(field), min(_CHAINS, count)
-    states = np.where(rng.random((p, chains), np.float32) < 0.5, -1, 1).astype(np.float32)
-    matrix = weights.astype(np.float32)
-    kept: list[NDArray[np.uint8]] = []
-    takes = math.ceil(count / chains)
-    for sweep in range(_BURN_IN + takes * _THIN):
-        uniform = np.clip(rng.random((p, chains), np.float32), 1e-7, 1 - 1e-7)
-        # x = +1 with probability 1/(1 + exp(−2h)): where h exceeds half a logistic number
-        threshold = 0.5 * np.log(uniform / (1 - uniform)) - field.astype(np.float32)[:, None]
-        for i in range(p):
-            states[i] = np.where(matrix[i] @ states > threshold[i], 1, -1)
-        if sweep >= _BURN_IN and (sweep - _BURN_IN) % _THIN == _THIN - 1:
-            kept.append((states.T > 0).astype(np.uint8))
-    half = len(kept) // 2
-    early, late = kept[0] * 2.0 - 1, kept[-1] * 2.0 - 1
-    if half < 1:
-        return np.concatenate(kept), False
-    shift = early.mean(axis=0) - late.mean(axis=0)
-    gap = float((shift**2 * chains / 2 / np.maximum(1 - late.mean(axis=0) ** 2, 1e-3)).mean())
-    pull = np.abs(early.T @ early - late.T @ late)[np.triu_indices(p, 1)] / chains
-    return np.concatenate(kept), gap < 2.5 and float(pull.mean()) < 2.5 / math.sqrt(chains)
 
 
 def _features(states: NDArray[Any], numbers: Numbers) -> NDArray[np.float32]:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privfield.inference.factors import Table
-from privfield.models.ising import IsingModel
 
 _CHAINS = 1024
+_BURN_IN, _THIN = 150, 8  # sweeps of short chains
 _CELLS = 1 << 17  # chains × variables that stay in the cache
 WORK = 4e8  # multiplications that one call should not exceed by much
 
@@ -46,12 +47,7 @@ class Chains:
         p = len(field)
         sums, ones = np.zeros((p, p)), np.zeros(p)
         for _ in range(sweeps):
-            # x_i = +1 with probability 1/(1 + exp(−2h)): where h exceeds half a logistic number
-            uniform = self._rng.random(states.shape, np.float32)
-            uniform = np.clip(uniform, 1e-7, 1 - 1e-7)
-            threshold = 0.5 * np.log(uniform / (1 - uniform)) - field[:, None]
-            for i in range(p):
-                states[i] = np.where(weights[i] @ states > threshold[i], 1.0, -1.0)
+            sweep(states, weights, field, self._rng)
             sums += states @ states.T
             ones += states.sum(axis=1)
         found = np.eye(p + 1)
@@ -65,15 +61,57 @@ class Chains:
         return int(max(least, min(most, affordable, wanted / self.count)))
 
 
-def chain_moments(model: IsingModel, rng: np.random.Generator, *, samples: int = 100_000) -> Table:
-    """E[x xᵀ] of a model by Gibbs chains, where x_0 = 1 comes before the variables.
+def sweep(
+    states: NDArray[np.float32],
+    weights: NDArray[np.float32],
+    field: NDArray[np.float32],
+    rng: np.random.Generator,
+) -> None:
+    """Draw every variable of every chain anew, given the others; one column is one chain."""
+    # x_i = +1 with probability 1/(1 + exp(−2h)): where h exceeds half a logistic number
+    uniform = np.clip(rng.random(states.shape, np.float32), 1e-7, 1 - 1e-7)
+    threshold = 0.5 * np.log(uniform / (1 - uniform)) - field[:, None]
+    for i in range(len(field)):
+        states[i] = np.where(weights[i] @ states > threshold[i], 1.0, -1.0)
+
+
+def chain_moments(
+    weights: Table, field: Table, rng: np.random.Generator, *, samples: int = 100_000
+) -> Table:
+    """E[x xᵀ] of an Ising model by Gibbs chains, where x_0 = 1 comes before the variables.
 
     Each entry is off by about 1/√samples, more where chains mix slowly.
     """
-    p = len(model.names)
+    p = len(field)
     joint = np.zeros((p + 1, p + 1))
-    joint[1:, 1:] = model.weights
-    joint[0, 1:] = joint[1:, 0] = model.field
+    joint[1:, 1:] = weights
+    joint[0, 1:] = joint[1:, 0] = field
     chains = Chains(p, rng)
     chains.moments(joint, 100)
     return chains.moments(joint, max(1, -(-samples // chains.count)))
+
+
+def ising_states(
+    weights: Table, field: Table, count: int, rng: np.random.Generator
+) -> tuple[NDArray[np.uint8], bool]:
+    """States of a dense Ising model by many short Gibbs chains side by side.
+
+    They agree if what they hold early and late differs by no more than chance allows.
+    """
+    p, chains = len(field), min(_CHAINS, count)
+    states = np.where(rng.random((p, chains), np.float32) < 0.5, -1, 1).astype(np.float32)
+    matrix = weights.astype(np.float32)
+    kept: list[NDArray[np.uint8]] = []
+    takes = math.ceil(count / chains)
+    for number in range(_BURN_IN + takes * _THIN):
+        sweep(states, matrix, field.astype(np.float32), rng)
+        if number >= _BURN_IN and (number - _BURN_IN) % _THIN == _THIN - 1:
+            kept.append((states.T > 0).astype(np.uint8))
+    half = len(kept) // 2
+    early, late = kept[0] * 2.0 - 1, kept[-1] * 2.0 - 1
+    if half < 1:
+        return np.concatenate(kept), False
+    shift = early.mean(axis=0) - late.mean(axis=0)
+    gap = float((shift**2 * chains / 2 / np.maximum(1 - late.mean(axis=0) ** 2, 1e-3)).mean())
+    pull = np.abs(early.T @ early - late.T @ late)[np.triu_indices(p, 1)] / chains
+    return np.concatenate(kept), gap < 2.5 and float(pull.mean()) < 2.5 / math.sqrt(chains)

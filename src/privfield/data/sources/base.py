@@ -1,0 +1,110 @@
+"""What every source of rows shares: batches, and checks of names and types, which are public."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NoReturn, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from privfield.data.coding.coder import LEGAL_TYPES, is_legal
+from privfield.errors import InputError
+
+BATCH_ROWS = 131_072  # bounds memory; large enough that work per batch does not show
+
+
+@dataclass(frozen=True)
+class RawBatch:
+    """Some rows as they came: one Arrow array, column of `Objects` or numpy column of
+    codes per wanted column.
+
+    `ragged` rows came with the wrong number of fields, so that all their values are missing.
+    """
+
+    columns: Sequence[Any] = field(repr=False)
+    rows: int
+    ragged: bool = False
+
+
+class Source(Protocol):
+    """Something to read rows from."""
+
+    passes: bool  # can it be read again?
+    holds_codes: bool  # are the values codes already?
+
+    def read(self) -> Iterator[RawBatch]:
+        """Start over and yield at most `BATCH_ROWS` rows at a time, in table order."""
+
+
+def check_array(data: Any) -> None:
+    """Refuse arrays by shape or dtype, never by value."""
+    if isinstance(data, np.ma.MaskedArray):
+        raise InputError("data is a masked array: fill it first, with NaN for missing values.")
+    if data.ndim != 2:
+        raise InputError(
+            f"data must be a 2-D array (rows, variables); its shape is {shape_text(data)}."
+        )
+    if data.dtype.kind not in "biuf":
+        raise InputError(
+            f"data must be an array of whole numbers, decimal numbers or true/false; its dtype is "
+            f"{data.dtype}. Labels are read from a frame or a file, with a schema."
+        )
+
+
+def shape_text(data: Any) -> str:
+    """The shape of an array without its number of rows, which may be private."""
+    return f"({', '.join(['n', *map(str, data.shape[1:])][: data.ndim])})"
+
+
+def cut(columns: Sequence[Any], rows: int, ragged: bool = False) -> Iterator[RawBatch]:
+    """Batches of at most `BATCH_ROWS` rows, without copying."""
+    for start in range(0, rows, BATCH_ROWS):
+        size = min(BATCH_ROWS, rows - start)
+        yield RawBatch([column.slice(start, size) for column in columns], size, ragged)
+
+
+def check_names(found: Sequence[Any], wanted: Sequence[str], where: str, advice: str = "") -> None:
+    """Every wanted column must be there once. What else was found is not told: see below."""
+    # The first line of a file without a header is a record, so names that were found stay unsaid.
+    missing = [name for name in wanted if name not in found]
+    if missing:
+        raise InputError(
+            f"{where} lacks {_count(missing, 'column')} of the schema: {_listing(missing)}. "
+            f"It has {_count(found, 'column')}. {advice}".rstrip()
+        )
+    repeated = [name for name in wanted if list(found).count(name) > 1]
+    if repeated:
+        raise InputError(f"{where} has more than one column called {_listing(repeated)}.")
+
+
+def check_type(name: str, kind: Any, where: str) -> None:
+    """Refuse a column by its type, which is public, never by its values."""
+    if not is_legal(kind):
+        refuse_type(name, _type_name(kind), where)
+
+
+def refuse_type(name: str, kind: str, where: str) -> NoReturn:
+    """Say that a column's declared type is not legal."""
+    raise InputError(
+        f"{where}: column {name!r} has type {kind}; legal types are {LEGAL_TYPES}. "
+        "Convert it, or take it out of the schema."
+    )
+
+
+def _type_name(kind: Any) -> str:
+    """The type without its details, such as the keys of a struct."""
+    if pa.types.is_dictionary(kind):
+        return f"dictionary of {_type_name(kind.value_type)}"
+    return re.split(r"[<\[]", str(kind))[0]
+
+
+def _count(items: Sequence[Any], noun: str) -> str:
+    return f"{len(items)} {noun}" + ("" if len(items) == 1 else "s")
+
+
+def _listing(names: Sequence[str], most: int = 12) -> str:
+    shown = ", ".join(repr(name) for name in names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most:,} more"
