@@ -4,17 +4,40 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, overload
+from dataclasses import dataclass
+from functools import singledispatch
+from typing import Any
 
 from privfield.errors import InputError
+from privfield.estimation.chains import estimate_chain
+from privfield.estimation.moments.matching import match_moments
+from privfield.estimation.parities import polynomial_from_parities
+from privfield.estimation.tables.cgm import cgm, check_cgm
+from privfield.estimation.tables.interactions import interactions
+from privfield.estimation.tables.naive import check_naive, naive_mle
+from privfield.estimation.tables.shrinkage import shrink
+from privfield.estimation.trajectories import (
+    ising_from_trajectory,
+    pairwise_from_trajectory,
+    polynomial_from_trajectory,
+)
 from privfield.inference.contraction.plan import DEFAULT_MAX_BYTES
+from privfield.mechanisms.chains.measurements import ChainMeasurements
+from privfield.mechanisms.edges.selection import Selection
+from privfield.mechanisms.edges.stable import StableSelection
+from privfield.mechanisms.frank_wolfe.trajectory import Trajectory
+from privfield.mechanisms.gradients.pseudolikelihood import PseudolikelihoodTrajectory
+from privfield.mechanisms.gradients.sgd import SGDTrajectory
+from privfield.mechanisms.graphs.release import StructureRelease
+from privfield.mechanisms.moments.moments import Moments
+from privfield.mechanisms.parities.answers import ParityAnswers
+from privfield.mechanisms.parities.phases import PolynomialPhases
+from privfield.mechanisms.peers.release import NetworkRelease
 from privfield.mechanisms.tables.measurements import Measurements
+from privfield.models.ising import IsingModel
 from privfield.models.mrf import MarkovRandomField
+from privfield.privacy.released import Released
 from privfield.progress import Progress, ProgressCallback
-
-if TYPE_CHECKING:
-    from privfield.mechanisms.chains.measurements import ChainMeasurements
-    from privfield.models.chain import ChainModel
 
 _OPTIONS = {
     "auto": (),
@@ -23,40 +46,27 @@ _OPTIONS = {
 }
 
 
-@overload
 def estimate(
-    measurements: Measurements,
-    method: str = ...,
-    *,
-    inference: str = ...,
-    max_bytes: float = ...,
-    progress: ProgressCallback | None = ...,
-    **options: Any,
-) -> MarkovRandomField: ...
-
-
-@overload
-def estimate(measurements: ChainMeasurements, method: str = ...) -> ChainModel: ...
-
-
-def estimate(
-    measurements: Measurements | ChainMeasurements,
+    released: Released,
     method: str = "auto",
     *,
     inference: str = "exact",
     max_bytes: float = DEFAULT_MAX_BYTES,
     progress: ProgressCallback | None = None,
     **options: Any,
-) -> MarkovRandomField | ChainModel:
-    """The graphical model that the noisy tables speak for: post-processing, free of privacy cost.
+) -> Any:
+    """The graphical model that released numbers speak for: post-processing, free of privacy cost.
+
+    `released` is anything that was released: noisy tables, moments, trajectories, chains, selected
+    edges. Of noisy tables, `method` is
 
     * "auto": every interaction is shrunk as far as the noise demands. Nothing to tune.
     * "naive-mle": the tables taken as they are. Options: `ridge`, `project`.
     * "cgm": expectation–maximisation over the unknown true tables. Options: `iterations`,
       `e_step` ("dual" or "nlbp"), `damping`.
 
-    Measurements of `pf.ChainLearner` give a `pf.ChainModel` again; its methods are "auto", "naive"
-    and "cgm", without options.
+    Chains have "auto", "naive" and "cgm", moments "auto", "exact" and "sampled", without options;
+    everything else has "auto" alone. What has no model of its own says why.
 
     Where the total is private it is estimated from the tables. `inference="loopy"` replaces exact
     inference where that needs more than `max_bytes`; it is never chosen for you.
@@ -68,43 +78,143 @@ def estimate(
     >>> pf.estimate(m).condition({"smoker": "yes"}).marginal(["cough"]).round(2).tolist()
     [0.56, 0.44]
     """
-    from privfield.mechanisms.chains.measurements import ChainMeasurements
+    how = How(method, inference, max_bytes, progress, options)
+    return model_of(released, how)
 
-    if isinstance(measurements, ChainMeasurements):
-        from privfield.estimation.chains import estimate_chain
 
-        return estimate_chain(measurements, method)
-    if not isinstance(measurements, Measurements):
-        raise InputError(
-            f"measurements must come from pf.measure or pf.Measurements; "
-            f"got {type(measurements).__name__}."
+@dataclass(frozen=True)
+class How:
+    """What `estimate` was asked for beside the released numbers."""
+
+    method: str
+    inference: str
+    max_bytes: float
+    progress: ProgressCallback | None
+    options: dict[str, Any]
+
+    def tell(self, stage: str, done: int | None = None) -> None:
+        """News of progress."""
+        if self.progress is not None:
+            self.progress(Progress(stage, done))
+
+    def only(self, what: str, *methods: str) -> str:
+        """The method, if it is one of these; no options are known here."""
+        if self.method not in methods or self.options:
+            legal = ", ".join(map(repr, methods))
+            asked = ", ".join([f"method={self.method!r}", *self.options])
+            raise InputError(f"{what} can be estimated with method {legal}; got {asked}.")
+        return self.method
+
+
+@singledispatch
+def model_of(released: Any, how: How) -> Any:
+    """By kind of release; a new kind registers itself here."""
+    if isinstance(released, Released):
+        raise InputError(f"released: {type(released).__name__} has no model of its own.")
+    raise InputError(
+        f"released must be something that was released, such as pf.Measurements; "
+        f"got {type(released).__name__}."
+    )
+
+
+@model_of.register
+def _(released: Measurements, how: How) -> MarkovRandomField:
+    check_method(how.method, how.options)
+    if not released.cliques:
+        raise InputError("released holds no table; measure at least one clique.")
+    common: dict[str, Any] = {"inference": how.inference, "max_bytes": how.max_bytes}
+    _warn_of_small_total(released)
+    if how.method == "naive-mle":
+        how.tell("maximum likelihood")
+        return naive_mle(released, **common, **how.options)
+    if how.method == "cgm":
+        return cgm(
+            released, tell=lambda done: how.tell("EM iterations", done), **common, **how.options
         )
-    check_method(method, options)
-    if not measurements.cliques:
-        raise InputError("measurements hold no table; measure at least one clique.")
-    common: dict[str, Any] = {"inference": inference, "max_bytes": max_bytes}
-
-    def tell(stage: str, done: int | None = None) -> None:
-        if progress is not None:
-            progress(Progress(stage, done))
-
-    _warn_of_small_total(measurements)
-    if method == "naive-mle":
-        from privfield.estimation.tables.naive import naive_mle
-
-        tell("maximum likelihood")
-        return naive_mle(measurements, **common, **options)
-    if method == "cgm":
-        from privfield.estimation.tables.cgm import cgm
-
-        return cgm(measurements, tell=lambda done: tell("EM iterations", done), **common, **options)
-    from privfield.estimation.tables.interactions import interactions
-    from privfield.estimation.tables.shrinkage import shrink
-
-    parts = interactions(measurements)
-    found = shrink(parts, stamp=measurements.stamp, tell=tell, **common)
+    found = shrink(interactions(released), stamp=released.stamp, tell=how.tell, **common)
     found.tell_if_wrong()
     return found.model
+
+
+@model_of.register(Selection)
+@model_of.register(StableSelection)
+def _(released: Selection | StableSelection, how: How) -> Any:
+    return model_of(released.measurements, how)
+
+
+@model_of.register
+def _(released: Moments, how: How) -> IsingModel:
+    return match_moments(
+        released,
+        shrinkage=released.noise != "none",
+        method=how.only("moments", "auto", "exact", "sampled"),
+        progress=how.progress,
+    )
+
+
+@model_of.register
+def _(released: PseudolikelihoodTrajectory, how: How) -> IsingModel:
+    how.only("a path of noisy gradients", "auto")
+    weights, field = released.parameters()
+    return IsingModel(weights, field, released.names, stamp=released.stamp)
+
+
+@model_of.register
+def _(released: SGDTrajectory, how: How) -> MarkovRandomField:
+    how.only("a path of private SGD", "auto")
+    potentials = released.log_potentials()
+    return MarkovRandomField(released.schema, released.cliques, potentials, stamp=released.stamp)
+
+
+@model_of.register
+def _(released: Trajectory, how: How) -> Any:
+    how.only("a path of Frank–Wolfe", "auto")
+    known = {
+        "Ising": ising_from_trajectory,
+        "pairwise": pairwise_from_trajectory,
+        "polynomial": polynomial_from_trajectory,
+    }
+    if released.kind not in known:
+        raise InputError(
+            f"released: {released.kind} regressions are no joint distribution; their coefficients "
+            "are released.weights()."
+        )
+    return known[released.kind](released)
+
+
+@model_of.register
+def _(released: PolynomialPhases, how: How) -> Any:
+    how.only("regressions with parities", "auto")
+    return polynomial_from_parities(released.trajectory, released.answers)[0]
+
+
+@model_of.register
+def _(released: ParityAnswers, how: How) -> Any:
+    raise InputError(
+        "released: answers to parity queries alone say nothing about larger sets; "
+        "released.answer(…) gives them, pf.PolynomialLearner a model."
+    )
+
+
+@model_of.register
+def _(released: ChainMeasurements, how: How) -> Any:
+    return estimate_chain(released, how.only("a chain", "auto", "naive", "cgm"))
+
+
+@model_of.register
+def _(released: StructureRelease, how: How) -> Any:
+    raise InputError(
+        "released: a graph has no probabilities; measure tables of its edges (pf.measure), or use "
+        "pf.MarginalLearner(budget, cliques='learn', structure='stable')."
+    )
+
+
+@model_of.register
+def _(released: NetworkRelease, how: How) -> Any:
+    raise InputError(
+        "released: statistics of one network need the network, which is public but not part of "
+        "them; pf.PeerEffect estimates the effect with it."
+    )
 
 
 def check_method(method: object, options: Mapping[str, Any]) -> None:
@@ -116,23 +226,17 @@ def check_method(method: object, options: Mapping[str, Any]) -> None:
             legal = ", ".join(_OPTIONS[method]) or "none"
             raise InputError(f"method={method!r} has no option {name!r}; it has {legal}.")
     if method == "naive-mle":
-        from privfield.estimation.tables.naive import check_naive
-
         check_naive(**options)
     if method == "cgm":
-        from privfield.estimation.tables.cgm import check_cgm
-
         check_cgm(**options)
 
 
 def _warn_of_small_total(measurements: Measurements) -> None:
-    from privfield.estimation.tables.interactions import interactions
-
     if measurements.total is None or measurements.total < 1:
         total = interactions(measurements).total
         if total < 1:
             warnings.warn(
                 f"The noisy total is {total:.1f}: there is next to nothing to learn from, and the "
                 "model stays close to uniform. More people or a larger budget would help.",
-                stacklevel=3,
+                stacklevel=5,
             )

@@ -165,7 +165,7 @@ class MarginalLearner(Learner):
         return stability_is_likely(data, schema, self.budget, self.min_weight, self.adjacency)
 
     def _estimate(self, measurements: Measurements) -> MarkovRandomField:
-        return estimate(
+        return estimate(  # type: ignore[no-any-return]
             measurements,
             self.method,
             inference=self.inference,

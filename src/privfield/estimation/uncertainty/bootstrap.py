@@ -24,6 +24,7 @@ from privfield.checks import check_rng
 from privfield.errors import InputError
 from privfield.estimation.tables.interactions import interactions
 from privfield.estimation.tables.shrinkage import Shrunk, shrink
+from privfield.estimation.uncertainty.coordinates import tables_of
 from privfield.inference.contraction.plan import DEFAULT_MAX_BYTES
 from privfield.inference.engine import Engine
 from privfield.inference.factors import Table
@@ -114,7 +115,7 @@ class Bootstrap:
 
 
 def bootstrap(
-    measurements: Measurements,
+    measurements: Any,
     *,
     replicates: int = 200,
     rng: np.random.Generator | None = None,
@@ -123,9 +124,11 @@ def bootstrap(
     progress: ProgressCallback | None = None,
 ) -> Bootstrap:
     """Refit `replicates` simulated releases of the default estimate: free of privacy cost."""
+    measurements = tables_of(measurements)
     if not isinstance(measurements, Measurements):
         raise InputError(
-            f"measurements must be pf.Measurements; got {type(measurements).__name__}."
+            "measurements must hold noisy tables (pf.Measurements, or selected edges); no studies "
+            f"are simulated from {type(measurements).__name__}."
         )
     if isinstance(replicates, bool) or not isinstance(replicates, int) or replicates < 20:
         raise InputError(f"replicates must be a whole number from 20; got {replicates!r}.")
