@@ -27,7 +27,7 @@ def expected_rows(n=60_000, schema=SCHEMA):
 @pytest.mark.parametrize("budget", [pf.ZCDP(1), pf.PureDP(8), pf.ApproxDP(4, 1e-6)])
 @pytest.mark.parametrize("method", ["auto", "naive-mle", "cgm"])
 def test_structure_and_parameters_are_learned(budget, adjacency, method):
-    """Fails with probability below 1e-6: see test_edge_selection, with the same margins.
+    """Fails with probability below 1e-6: see tests/mechanisms/edges, with the same margins.
 
     Noise of these budgets moves a cell of 60,000 rows by less than 60, 1e-3, with all but 1e-9.
     """
@@ -233,7 +233,7 @@ def test_a_stable_structure_too_large_for_inference_limits_the_selection(monkeyp
         return replace(found(*given, **named), edges=edges)
 
     monkeypatch.setattr(stable, "measure_structure", more)
-    monkeypatch.setattr(stable.Room, "holds", lambda self, pairs: len(pairs) < 2)
+    monkeypatch.setattr(stable.RoomForEdges, "holds", lambda self, pairs: len(pairs) < 2)
     schema = pf.Schema({"x": 2, "y": 2, "z": 2})
     released = measure_stable(stable_rows(), schema, pf.ApproxDP(3, 1e-6), min_weight=0.5)
     assert released.selection.candidates == 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from privfield.mechanisms.edges.mechanism import EdgeSelection
 from privfield.mechanisms.gradients.pseudolikelihood import PseudolikelihoodGradients
 from privfield.mechanisms.gradients.sgd import StochasticGradients
 from privfield.mechanisms.moments.mechanism import SecondMoments
@@ -15,6 +16,7 @@ from privfield.privacy.mechanism import Mechanism
 
 MECHANISMS: tuple[type[Mechanism[Any]], ...] = (
     ContingencyTables,
+    EdgeSelection,
     SecondMoments,
     PseudolikelihoodGradients,
     NoisyParities,

@@ -51,3 +51,8 @@ def people_of(names: Sequence[str]) -> Build:
         return pa.table({"id": pa.array(ids, pa.string()), **arrays})
 
     return build
+
+
+def in_a_crowd(build: Build, crowd: Sequence[Any]) -> Build:
+    """The same, beside units that are always there."""
+    return lambda units: build([*crowd, *units])

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import privfield as pf
+from privfield.files import pack, unpack
 from privfield.mechanisms.edges.mechanism import select_edges
 from privfield.mechanisms.edges.selection import Selection
 
@@ -90,14 +91,33 @@ def test_a_saved_selection_is_the_same_again(budget, tmp_path):
         Selection.from_bytes(found.to_bytes()[:-200])
 
 
-def test_a_seed_repeats_everything():
-    rows = expected_rows(3_000)
-    first, second = (select_edges(rows, SCHEMA, pf.ZCDP(0.1), insecure_seed=1) for _ in range(2))
-    assert first.choices == second.choices
-    assert all(
-        (a == b).all()
-        for a, b in zip(first.measurements.tables, second.measurements.tables, strict=True)
-    )
+@pytest.mark.parametrize(
+    ("change", "fine"),
+    [
+        ({}, True),
+        ({"choices": [[0, 1, 1, 5, 2.5, True]]}, True),
+        ({"choices": [[1, 0, 1, 5.0, 2.5, True]]}, False),
+        ({"choices": [[0, 5, 1, 5.0, 2.5, True]]}, False),
+        ({"choices": [[-1, 1, 1, 5.0, 2.5, True]]}, False),
+        ({"choices": [[0, 1, 1, 5.0, 2.5]]}, False),
+        ({"choices": [[0, 1, 1, "5", 2.5, True]]}, False),
+        ({"most": None}, False),
+    ],
+)
+def test_files_that_exist_are_read(change, fine):
+    """A choice is stored as first, second, round, excess, threshold, fits."""
+    found = select_edges(expected_rows(500), SCHEMA, pf.ZCDP(1))
+    header, arrays = unpack("edge-selection", found.to_bytes(), "x")
+    assert set(header) == {"kind", "format", "version", "candidates", "most", "choices"}
+    assert all(len(choice) == 6 for choice in header["choices"])
+    kind = header.pop("kind")
+    del header["version"]  # older files have none
+    data = pack(kind, {**header, **change}, arrays)
+    if fine:
+        assert Selection.from_bytes(data).measurements.scales == found.measurements.scales
+        return
+    with pytest.raises(pf.InputError, match="damaged"):
+        Selection.from_bytes(data)
 
 
 def test_progress_tells_released_numbers_only():
@@ -110,21 +130,33 @@ def test_progress_tells_released_numbers_only():
     assert [n.done for n in news] == [None, None, *range(1, len(found.choices) + 1)]
 
 
-@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
-def test_an_unfinished_job_has_shown_nothing(adjacency, tmp_path):
-    """It is finished at no cost, so the number of choices of its first run must stay inside."""
-    ledger = pf.Ledger(tmp_path / "l.ledger", pf.ZCDP(1), adjacency=adjacency)
-    news = []
-    select_edges(
-        expected_rows(2_000),
-        SCHEMA,
-        pf.ZCDP(0.1),
-        adjacency,
-        ledger=ledger,
-        progress=news.append,
-    )
-    assert [n.stage for n in news if n.stage != "counting"] == ["selecting edges"]
-    assert news[-1].done is None
+def test_an_unfinished_job_goes_on_with_what_it_has_shown(tmp_path):
+    """Progress counts choices with a ledger too: none of them is drawn again."""
+    ledger = pf.Ledger(tmp_path / "l.ledger", pf.ZCDP(1), adjacency="add-remove")
+    rows, news, draws = expected_rows(2_000), [], []
+    given = {"budget": pf.ZCDP(0.1), "adjacency": "add-remove", "ledger": ledger, "job": "j"}
+
+    def stop(each):
+        news.append(each.done)
+        if each.done == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        select_edges(rows, SCHEMA, progress=stop, **given)
+    assert news == [None, None, 1, 2]
+    first = [ledger.journal("j").read(number) for number in range(6)]
+    assert first[4] is not None and first[5] is None  # tables, and two choices with their tests
+
+    def watch(each):
+        news.append(each.done)
+        draws.append([ledger.journal("j").read(number) for number in range(5)])
+
+    found = select_edges(rows, SCHEMA, progress=watch, **given)
+    assert news[4:] == [None, None, *range(1, len(found.choices) + 1)]
+    assert all(kept == first[:5] for kept in draws)
+    assert len(ledger.charges()) == 1 and ledger.charges()[0].cost == pf.ZCDP(0.1)
+    with pytest.raises(pf.InputError):
+        select_edges(rows, SCHEMA, **{**given, "budget": pf.ZCDP(0.2)})
 
 
 @pytest.mark.parametrize("rows", [0, 1, 2])
@@ -184,6 +216,7 @@ def test_people_with_several_rows():
         for adjacency in ("replace-one", "add-remove"):
             found = select_edges(rows, schema, pf.ZCDP(2), adjacency)
             assert found.measurements.total is None  # private
+            assert max(found.measurements.scales) < 5  # all of the budget is spent, in any unit
             assert set(EDGES[:2]) <= set(found.edges)
 
 
@@ -213,20 +246,3 @@ def test_bad_input_is_refused(change, message):
     given = {"data": np.zeros((4, 5), int), "schema": SCHEMA, "budget": pf.ZCDP(1), **change}
     with pytest.raises(pf.InputError, match=message):
         select_edges(**given)
-
-
-def test_a_job_is_charged_once_and_before_any_record_is_read(tmp_path):
-    def stop(news):
-        raise KeyboardInterrupt
-
-    ledger = pf.Ledger(tmp_path / "l.ledger", pf.ZCDP(1), adjacency="replace-one")
-    rows = expected_rows(2_000)
-    with pytest.raises(KeyboardInterrupt):
-        select_edges(rows, SCHEMA, pf.ZCDP(0.5), ledger=ledger, job="j", progress=stop)
-    assert len(ledger.charges()) == 1  # nothing was counted yet
-    first = select_edges(rows, SCHEMA, pf.ZCDP(0.5), ledger=ledger, job="j")
-    again = select_edges(None, SCHEMA, pf.ZCDP(0.5), ledger=ledger, job="j")
-    assert first.to_bytes() == again.to_bytes()
-    assert len(ledger.charges()) == 1 and ledger.charges()[0].cost == pf.ZCDP(0.5)
-    with pytest.raises(pf.InputError):
-        select_edges(rows, SCHEMA, pf.ZCDP(0.4), ledger=ledger, job="j")

@@ -10,12 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import privfield as pf
-from privfield.mechanisms.edges import mechanism as edge_selection
+from privfield.audit.promise import watched
+from privfield.data.table import unit_of
 from privfield.mechanisms.edges.gaussian import GaussianPurse
 from privfield.mechanisms.edges.laplace import LaplacePurse
-from privfield.mechanisms.edges.mechanism import select_edges
-from privfield.mechanisms.edges.plan import candidate_pairs, make_plan
-from privfield.mechanisms.edges.purse import Randomness
+from privfield.mechanisms.edges.mechanism import EdgeSelection, select_edges
+from privfield.mechanisms.edges.purse import Purse
+from privfield.mechanisms.edges.schedule import candidate_pairs, make_schedule
 from privfield.mechanisms.edges.scores import (
     MOST,
     Misfit,
@@ -25,13 +26,21 @@ from privfield.mechanisms.edges.scores import (
     score_range,
     scores,
 )
+from privfield.mechanisms.edges.selection import Selection
 from privfield.mechanisms.tables.design import Task, squared_move
+from privfield.mechanisms.worlds import small_tables
 from privfield.privacy.adjacency import Adjacency
+from privfield.privacy.laws import total_loss
+from privfield.privacy.mechanism import MemoryJournal, World
+from privfield.privacy.randomness import Draw, Randomness
+from privfield.privacy.terms import Terms
 
 SHAPE = (2, 2, 2)
 PAIRS = list(combinations(range(3), 2))
 STATES = list(product(range(2), repeat=3))
 BOTH = [Adjacency.REPLACE_ONE, Adjacency.ADD_REMOVE]
+COUNTS = {(v,): np.array([4, 4]) for v in range(3)} | {(): np.array(8)}
+COUNTS |= {pair: np.full((2, 2), 2) for pair in PAIRS}
 
 
 def counts_of(rows):
@@ -72,6 +81,12 @@ def task(adjacency, shape=SHAPE, weight=1):
     pairs = candidate_pairs(shape)
     public = adjacency is Adjacency.REPLACE_ONE and weight == 1
     return Task(tuple(shape), tuple(pairs), (1.0,) * len(pairs), adjacency, weight, public)
+
+
+def purse_of(kind, whole, adjacency, weight=1, watch=None):
+    schedule = make_schedule(SHAPE, PAIRS, kind is LaplacePurse)
+    randomness = Randomness(1, None, watch)
+    return kind(task(adjacency, weight=weight), schedule, COUNTS, randomness, Fraction(whole))
 
 
 @pytest.mark.parametrize("weight", [1, 3])
@@ -125,10 +140,9 @@ def worst(adjacency, law, loss):
 @pytest.mark.parametrize("order", [1.5, 8.0])
 def test_a_choice_costs_its_rho(adjacency, order):
     """D_α ≤ αρ over all neighbours, and not so if the sensitivity were taken as half of it."""
-    rho = Fraction(1, 50)
-    purse = GaussianPurse(task(adjacency), make_plan(SHAPE, PAIRS, False), Randomness(), rho)
-    limit = order * float(rho * purse.plan.select)
-    scale = purse._scale
+    purse = purse_of(GaussianPurse, Fraction(1, 50), adjacency)
+    limit = order * float(purse.whole * purse.schedule.select)
+    (scale,) = purse.selecting.scales
 
     def loss(p, q):
         return renyi(p, q, order)
@@ -139,9 +153,9 @@ def test_a_choice_costs_its_rho(adjacency, order):
 
 @pytest.mark.parametrize("adjacency", BOTH)
 def test_a_pure_choice_costs_its_epsilon(adjacency):
-    purse = LaplacePurse(task(adjacency), make_plan(SHAPE, PAIRS, True), Randomness(), Fraction(30))
-    limit = float(30 * purse.plan.select)
-    scale = purse._scale
+    purse = purse_of(LaplacePurse, 30, adjacency)
+    limit = float(30 * purse.schedule.select)
+    scale = purse.selecting.scale
 
     def loss(p, q):
         return max(math.log(a / b) for a, b in zip(p, q, strict=True))
@@ -163,7 +177,7 @@ def interaction_move(scope, first, second, shape):
 
 @pytest.mark.parametrize("adjacency", BOTH)
 def test_all_draws_together_cost_the_budget_and_hardly_less(adjacency, monkeypatch):
-    """For every two rows, ρ of all choices, tests and tables of a whole run, from the scales used.
+    """For every two rows, ρ of all choices, tests and tables of a whole run, from the laws drawn.
 
     Exceeded if all noise were 2% smaller, and if choices were free.
     """
@@ -173,49 +187,36 @@ def test_all_draws_together_cost_the_budget_and_hardly_less(adjacency, monkeypat
     hidden = rng.integers(0, 2, 3000)
     columns = [(hidden + (rng.random(3000) < 0.3) * rng.integers(0, n, 3000)) % n for n in shape]
     rows = np.column_stack(columns)
-    drawn = []
-    original = Randomness.noisy
-
-    def noisy(self, values, law):
-        drawn.append((values.shape, values.size, law))
-        return original(self, values, law)
-
-    purses = []
-    make = edge_selection._purse
-    monkeypatch.setattr(Randomness, "noisy", noisy)
+    rho, parts = Fraction(1, 10), []
+    original = Purse._draw
     monkeypatch.setattr(
-        edge_selection, "_purse", lambda *given: purses.append(make(*given)) or purses[0]
+        Purse, "_draw", lambda self, step, own: parts.extend(own) or original(self, step, own)
     )
-    rho = Fraction(1, 10)
-    found = select_edges(rows, schema, pf.ZCDP(rho), str(adjacency))
-    (purse,) = purses
-    tests = [law for _, size, law in drawn if size == 1 and law == purse._test]
-    tables = [(shape_, law) for shape_, _, law in drawn if law != purse._test]
-    assert len(tests) == len(found.choices) and len(tables) == len(purse.measured)
-    step = distance_sensitivity(adjacency, 1)
-    choices = len(tests) * (
-        score_range(adjacency, 1) ** 2 / float(purse._scale) ** 2 / 8
-        + step**2 / (2 * tests[0].scale ** 2)
-    )
-    scopes = [scope for scope, _ in purse.measured]
-    scales = [law.scale / math.prod(s) for s, law in tables]
+    drawn = EdgeSelection(Terms(pf.ZCDP(rho), adjacency), schema=schema).trace(rows)
+    by_step = {step: [d.law for d in drawn if d.step == step] for step in STEPS}
+    spread, step = score_range(adjacency, 1), distance_sensitivity(adjacency, 1)
+    choices = sum(spread**2 / law.scales[0] ** 2 / 8 for law in by_step.pop("choice"))
+    choices += sum(step**2 / (2 * law.laws[0].scale ** 2) for law in by_step.pop("test"))
+    tables = [own for law in (d.law for d in drawn if d.step in by_step) for own in law.laws]
+    assert tables == [part.law for part in parts] and len(tables) > 8
+
+    def spent(first, second):
+        """ρ of all tables between two rows."""
+        return sum(
+            interaction_move(part.scope, first, second, shape) / (2 * scale**2)
+            for part, scale in zip(parts, scales, strict=True)
+        )
+
+    scales = [part.law.scale / math.prod(shape[v] for v in part.scope) for part in parts]
     states = list(product(*map(range, shape)))
     others = [None] if adjacency is Adjacency.ADD_REMOVE else states
-    most = max(
-        sum(
-            interaction_move(scope, first, second, shape) / (2 * scale**2)
-            for scope, scale in zip(scopes, scales, strict=True)
-        )
-        for first in states
-        for second in others
-    )
+    most = max(spent(first, second) for first in states for second in others)
     assert 0.999 * float(rho) < choices + most <= float(rho)
-    assert purse.spent <= rho
     assert choices > 0.001 * float(rho)
     assert (choices + most) / 0.98**2 > float(rho)
 
 
-def explore(purse, moves, counts):
+def explore(purse, moves):
     """Ask for whatever, in any order, until the purse refuses."""
     try:
         for move in moves:
@@ -224,11 +225,11 @@ def explore(purse, moves, counts):
             elif move == "test":
                 purse.test(3)
             elif move == "look":
-                purse.look([(0, 1)], counts)
+                purse.look([(0, 1)])
             elif move == "first":
-                purse.first_tables(counts)
+                purse.first_tables()
             else:
-                purse.last_tables([(0, 1), (1, 2)], counts)
+                purse.last_tables([(0, 1), (1, 2)])
     except (RuntimeError, pf.InputError):  # or nothing at all is left
         return
 
@@ -237,81 +238,156 @@ MOVES = st.lists(st.sampled_from(["select", "test", "look", "first", "last"]), m
 
 
 @settings(max_examples=25, deadline=None)
-@given(moves=MOVES, adjacency=st.sampled_from(BOTH))
-def test_a_purse_never_pays_more_than_it_holds(moves, adjacency):
-    counts = {**counts_of(STATES), **{(v,): np.array([4, 4]) for v in range(3)}, (): np.array(8)}
-    plan = make_plan(SHAPE, PAIRS, False)
-    purse = GaussianPurse(task(adjacency), plan, Randomness(1), Fraction(1, 3))
+@given(moves=MOVES, adjacency=st.sampled_from(BOTH), weight=st.sampled_from([1, 3, 2**20]))
+def test_a_purse_never_pays_more_than_it_holds(moves, adjacency, weight):
     drawn = []
-    original = purse.randomness.noisy
-    purse.randomness.noisy = lambda values, law: drawn.append(law) or original(values, law)
-    explore(purse, moves, counts)
-    tests = sum(law == purse._test for law in drawn)
+    purse = purse_of(GaussianPurse, Fraction(1, 3), adjacency, weight, drawn.append)
+    explore(purse, moves)
     assert purse.tables <= Fraction(1, 3)
-    assert tests * purse.rho * plan.test <= purse.rho
+    spread, step = score_range(adjacency, weight), distance_sensitivity(adjacency, weight)
+    chosen = sum((spread / d.law.scales[0]) ** 2 / 8 for d in drawn if d.step == "choice")
+    chosen += sum(
+        Fraction(step) ** 2 / (2 * Fraction(d.law.laws[0].scale) ** 2)
+        for d in drawn
+        if d.step == "test"
+    )
+    assert chosen <= Fraction(1, 3)
 
 
 @settings(max_examples=25, deadline=None)
-@given(moves=MOVES, adjacency=st.sampled_from(BOTH))
-def test_a_pure_purse_draws_no_more_than_its_epsilon(moves, adjacency):
-    counts = {**counts_of(STATES), **{(v,): np.array([4, 4]) for v in range(3)}, (): np.array(8)}
-    purse = LaplacePurse(task(adjacency), make_plan(SHAPE, PAIRS, True), Randomness(1), Fraction(2))
-    spent = []
-    original = purse.randomness.noisy
-    purse.randomness.noisy = lambda values, law: spent.append(law.scale) or original(values, law)
-    explore(purse, moves, counts)
-    step = distance_sensitivity(adjacency, 1)  # of a distance and of a table in L1 alike
-    assert sum(step / Fraction(scale) for scale in spent) <= 2
+@given(moves=MOVES, adjacency=st.sampled_from(BOTH), weight=st.sampled_from([1, 3, 2**20]))
+def test_a_pure_purse_draws_no_more_than_its_epsilon(moves, adjacency, weight):
+    drawn = []
+    purse = purse_of(LaplacePurse, 2, adjacency, weight, drawn.append)
+    explore(purse, moves)
+    assert pure_cost(drawn, adjacency, weight) <= 2
+
+
+def pure_cost(drawn, adjacency, weight=1):
+    """The ε of all draws, from their laws."""
+    step = distance_sensitivity(adjacency, weight)  # of a distance and of a table in L1 alike
+    chosen = sum(score_range(adjacency, weight) / d.law.scale for d in drawn if d.step == "choice")
+    laws = [law for d in drawn if d.step != "choice" for law in d.law.laws]
+    return chosen + sum(step / Fraction(law.scale) for law in laws)
 
 
 @pytest.mark.parametrize("adjacency", BOTH)
-def test_a_pure_run_adds_up(adjacency, monkeypatch):
-    """Every ε of a whole run, from the scales used, is the budget and no more."""
-    spent = []
-    original = Randomness.noisy
-    monkeypatch.setattr(
-        Randomness,
-        "noisy",
-        lambda self, values, law: spent.append(law.scale) or original(self, values, law),
-    )
-    purses = []
-    make = edge_selection._purse
-    monkeypatch.setattr(
-        edge_selection, "_purse", lambda *given: purses.append(make(*given)) or purses[0]
-    )
+def test_a_pure_run_adds_up(adjacency):
+    """Every ε of a whole run, from the laws drawn, is the budget and no more."""
     rows = np.random.default_rng(0).integers(0, 2, (500, 3))
     rows[:, 1] = rows[:, 0]
     schema = pf.Schema({"a": 2, "b": 2, "c": 2})
-    found = select_edges(rows, schema, pf.PureDP(2), str(adjacency))
-    (purse,) = purses
-    step = distance_sensitivity(adjacency, 1)
-    tables = sum(step / Fraction(scale) for scale in spent)
-    choices = len(found.choices) * Fraction(score_range(adjacency, 1)) / purse._scale
-    together = tables + choices
-    assert Fraction(1999, 1000) < together <= 2
+    drawn = EdgeSelection(Terms(pf.PureDP(2), adjacency), schema=schema).trace(rows)
+    assert Fraction(1999, 1000) < pure_cost(drawn, adjacency) <= 2
+
+
+@pytest.mark.parametrize("adjacency", BOTH)
+@pytest.mark.parametrize("weight", [1, 3, 2**20])
+@pytest.mark.parametrize("whole", [Fraction(1, 3), Fraction(1, 10**9)])
+def test_the_last_tables_take_all_that_is_left(adjacency, weight, whole):
+    for kind in (GaussianPurse, LaplacePurse):
+        purse = purse_of(kind, whole, adjacency, weight)
+        purse.first_tables()
+        assert purse.last_tables([(0, 1)])
+        assert Fraction(999, 1000) * whole < purse.spent <= whole
 
 
 @pytest.mark.parametrize("adjacency", BOTH)
 @pytest.mark.parametrize("people", [1.0, 100.0, 3e3, 1e5, 1e300])
 def test_more_for_choices_is_paid_for(adjacency, people):
     """Few people: noise of choices shrinks and their cost grows alike, up to a quarter."""
-    for pure, kind, total in ((False, GaussianPurse, Fraction(1, 50)), (True, LaplacePurse, 2)):
-        plan = make_plan(SHAPE, PAIRS, pure)
-        purse = kind(task(adjacency), plan, Randomness(1), Fraction(total))
-        before = purse.deviation
+    for kind, whole in ((GaussianPurse, Fraction(1, 50)), (LaplacePurse, 2)):
+        purse = purse_of(kind, whole, adjacency)
+        before, planned = purse.testing.deviation, purse.schedule
         purse.adapt(people)
-        assert purse.deviation <= before
-        share = purse.plan.edges * (purse.plan.select + purse.plan.test)
-        assert share <= max(Fraction(1, 4), plan.edges * (plan.select + plan.test))
+        assert purse.testing.deviation <= before
+        share = purse.schedule.edges * (purse.schedule.select + purse.schedule.test)
+        assert share <= max(Fraction(1, 4), planned.edges * (planned.select + planned.test))
         purse.select(np.array([1, 2]))
         purse.test(3)
         step, spread = distance_sensitivity(adjacency, 1), score_range(adjacency, 1)
-        scale = Fraction(purse._test.scale)
-        if pure:
-            assert spread / purse._scale + step / scale <= purse.spent
+        scale = Fraction(purse.testing.scale)
+        if kind is LaplacePurse:
+            assert spread / purse.selecting.scale + step / scale <= purse.spent
         else:
-            paid = spread**2 / purse._scale**2 / 8 + step**2 / (2 * scale**2)
+            paid = spread**2 / purse.selecting.scales[0] ** 2 / 8 + step**2 / (2 * scale**2)
             assert paid <= purse.spent == purse.chosen
+
+
+# -- whole runs
+
+
+STEPS = ("first tables", "choice", "test", "first look", "last tables")
+
+
+class Script(Randomness):
+    """Outcomes that are made up, whatever the records: one path that a run may take."""
+
+    def __init__(self, seed, passes, watch):
+        super().__init__(seed, None, watch)
+        self._rng, self._passes, self._tell = np.random.default_rng(seed), list(passes), watch
+
+    def draw(self, step, law, values):
+        if step == "choice":
+            result = self._rng.integers(0, len(values), 1)
+        elif step == "test":
+            result = np.array([10**12 if self._passes.pop(0) else -(10**12)])
+        else:
+            result = self._rng.integers(-50, 200, values.shape)
+        self._tell(Draw(step, law, np.array(values), result))
+        return result
+
+
+def few(adjacency, budget):
+    """A data set of two units beside its neighbours, for every kind of unit."""
+    for schema, units, build, name in small_tables((2, 2, 3)):
+        mechanism = EdgeSelection(Terms(budget, adjacency, unit=unit_of(schema)), schema=schema)
+        yield World(mechanism, units, build, [[units[-1], units[4]]], name)
+
+
+@pytest.mark.parametrize("adjacency", BOTH)
+@pytest.mark.parametrize("budget", [pf.PureDP(1), pf.ZCDP(0.1)])
+def test_the_promise_is_kept_on_every_path(adjacency, budget):
+    """Whichever tests pass, whichever pairs are chosen: outcomes by script, losses by law."""
+    graphs = set()
+    for number, passes in enumerate(product([True, False], repeat=3)):
+        for world in few(adjacency, budget):
+            for data, other in list(world.neighbours())[number % 5 :: 5]:
+                (leading, mine), (following, yours) = (
+                    scripted(world.mechanism, records, number, passes) for records in (data, other)
+                )
+                assert [(d.step, d.law) for d in leading] == [(d.step, d.law) for d in following]
+                assert mine.to_bytes() == yours.to_bytes()
+                steps = zip(leading, following, strict=True)
+                spent = total_loss([(a.law, a.values, b.values) for a, b in steps], budget)
+                assert spent <= budget.as_cost() * (1 + Fraction(1, 10**9))
+                graphs.add(mine.edges)
+    assert len(graphs) >= 4
+
+
+def scripted(mechanism, data, number, passes):
+    drawn = []
+    return drawn, mechanism.open(data)(Script(number, passes, drawn.append))
+
+
+@pytest.mark.parametrize("adjacency", BOTH)
+@pytest.mark.parametrize("budget", [pf.PureDP(1), pf.ZCDP(0.1), pf.ApproxDP(0.7, 1e-6)])
+def test_the_worlds_of_the_contract_take_every_branch(adjacency, budget):
+    """Edges that pass and that fail, and every kind of step tells neighbours apart."""
+    kept, told = set(), set()
+    for world in EdgeSelection.worlds(Terms(budget, adjacency)):
+        for data, other in world.neighbours():
+            journal = MemoryJournal()
+            leading, released = watched(world.mechanism, data, 0, journal)
+            following, _ = watched(world.mechanism, other, 0, journal)
+            kept |= {(world.name, choice.kept) for choice in Selection.from_bytes(released).choices}
+            for a, b in zip(leading, following, strict=True):
+                if a.law.loss(a.values, b.values).exact_rho:
+                    told.add((world.name, a.step))
+    names = {name for name, _ in kept}
+    assert len(names) == 4 and {(name, True) for name in names} <= kept
+    assert any(not each for _, each in kept)
+    assert told == {(name, step) for name in names for step in STEPS}
 
 
 def test_distances_are_exact():

@@ -2,43 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from collections.abc import Iterator, Sequence
+from dataclasses import KW_ONLY, asdict, dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from privfield.algebra.contrasts import Scope
+from privfield.data.batch import CodedBatch
+from privfield.data.table import open_table, unit_of, unit_weight, weight_grid
 from privfield.errors import InputError
 from privfield.estimation.tables.running_fit import RunningFit
 from privfield.inference.contraction.plan import DEFAULT_MAX_BYTES
+from privfield.inference.contraction.room import RoomForEdges
 from privfield.mechanisms.edges.gaussian import GaussianPurse
 from privfield.mechanisms.edges.laplace import LaplacePurse
-from privfield.mechanisms.edges.plan import Plan, Room, candidate_pairs, make_plan
-from privfield.mechanisms.edges.purse import OpenPurse, Piece, Purse, Randomness
+from privfield.mechanisms.edges.purse import OpenPurse, Piece, Purse
+from privfield.mechanisms.edges.schedule import candidate_pairs, make_schedule
 from privfield.mechanisms.edges.scores import Counts, Pair
 from privfield.mechanisms.edges.search import Search, combined
 from privfield.mechanisms.edges.selection import Selection
 from privfield.mechanisms.tables.design import Task
 from privfield.mechanisms.tables.measurements import Measurements
 from privfield.mechanisms.tables.mechanism import counted_batches
-from privfield.privacy.adjacency import Adjacency, marginal_sensitivity
-from privfield.privacy.budgets import (
-    ZCDP,
-    ApproxDP,
-    Budget,
-    NonPrivate,
-    PureDP,
-    check_budget,
-)
+from privfield.mechanisms.worlds import in_a_crowd, small_tables
+from privfield.privacy.adjacency import Adjacency
+from privfield.privacy.budgets import ZCDP, ApproxDP, Budget, NonPrivate, PureDP
 from privfield.privacy.ledger import Ledger
-from privfield.privacy.mechanism import release
-from privfield.privacy.noise import LawName, check_noise, check_seed
-from privfield.privacy.released import stamp_of, tell
+from privfield.privacy.mechanism import Mechanism, Run, World
+from privfield.privacy.noise import LawName, check_noise
+from privfield.privacy.randomness import Randomness
 from privfield.privacy.rounding import sqrt_below
 from privfield.privacy.terms import Terms
-from privfield.progress import Progress, ProgressCallback
+from privfield.progress import ProgressCallback
 from privfield.schema import Schema
 
 
@@ -64,94 +62,198 @@ def select_edges(
     `budget`-private under `adjacency`. Gaussian noise and exponential mechanisms where the budget
     admits them, Laplace noise and permute-and-flip in a pure budget or with `noise="laplace"`.
     `candidates` limits the choice to some pairs. With a `ledger` the cost is on disk before any
-    record is read; the same `job` again returns what it released before. `progress` counts choices,
-    but not with a `ledger`: an unfinished job is finished at no cost, so it must show nothing.
+    record is read; the same `job` again returns what it released before, and one that was cut off
+    goes on. `progress` counts choices.
     """
     if not isinstance(schema, Schema):
         raise InputError(f"schema must be a pf.Schema; got {type(schema).__name__}.")
-    spend = check_budget(budget)
-    neighbours = Adjacency.parse(adjacency)
-    if insecure_seed is not None:
-        check_seed(insecure_seed)
-    if progress is not None and not callable(progress):
-        raise InputError(f"progress must be a function; got {type(progress).__name__}.")
-    from privfield.data.table import open_table, unit_of, unit_weight, weight_grid
-
-    cost, law = _cost(spend, noise)
-    pairs, room = check_choice(schema, candidates, max_bytes)
-    plan = make_plan(schema.shape, pairs, law == "discrete-laplace")
-    grid = weight_grid(schema)
-    task = Task(
-        schema.shape,
-        tuple(pairs),
-        (1.0,) * len(pairs),
-        neighbours,
-        unit_weight(schema),
-        neighbours is Adjacency.REPLACE_ONE and schema.unit is None,
+    terms = Terms(
+        budget,
+        Adjacency.parse(adjacency),
+        unit=unit_of(schema),
+        ledger=ledger,
+        job=job,
+        insecure_seed=insecure_seed,
+        progress=progress,
     )
-    marginal_sensitivity(neighbours, 1, task.unit_weight)  # refuses other adjacencies
+    mechanism = EdgeSelection(
+        terms, schema=schema, candidates=candidates, noise=noise, max_bytes=max_bytes
+    )
+    return mechanism.release(data)
 
-    def prepare() -> Callable[[], bytes]:
-        table = open_table(data, schema)
 
-        def run() -> bytes:
-            batches = counted_batches(
-                table.batches(), Terms(spend, neighbours, unit=unit_of(schema), progress=progress)
+@dataclass(frozen=True, eq=False)
+class EdgeSelection(Mechanism[Selection]):
+    """Edges chosen one after the other where a model predicts worst, and noisy tables of them."""
+
+    noun = "edge selection"
+    page = "edge-selection.md"
+    releases = Selection
+
+    _: KW_ONLY
+    schema: Schema
+    candidates: Sequence[Sequence[str]] | None = None
+    noise: str = "auto"
+    max_bytes: float = DEFAULT_MAX_BYTES
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.cost  # noqa: B018  # refuses noise that the budget does not admit
+        self._choice  # noqa: B018
+
+    @property
+    def cost(self) -> Budget | NonPrivate:
+        """All of the budget, as ρ with Gaussian and as ε with Laplace noise."""
+        return self._kind[0]
+
+    @cached_property
+    def _kind(self) -> tuple[Budget | NonPrivate, LawName]:
+        """What the whole costs, and its kind of noise."""
+        kind, budget = check_noise(self.noise), self.terms.budget
+        if isinstance(budget, NonPrivate):
+            return budget, "none"
+        if self.terms.is_pure and kind == "gaussian":
+            raise InputError(
+                "noise='gaussian' needs a budget with δ > 0 or in ρ (pf.ApproxDP, pf.ZCDP): "
+                "Gaussian noise satisfies no pure ε."
             )
-            counts = _count(batches, schema.shape, pairs)
-            purse = _purse(cost, task, plan, Randomness(insecure_seed))
-            total = int(counts[()]) if task.rows_are_public else None
-            stamp = stamp_of(spend, insecure_seed)
+        if not self.terms.is_pure and kind != "laplace":
+            return ZCDP(budget.exact_rho), "discrete-gaussian"
+        if isinstance(budget, PureDP | ApproxDP):
+            epsilon = budget.exact_epsilon
+        else:
+            epsilon = sqrt_below(2 * Fraction(budget.exact_rho))
+        PureDP(
+            epsilon / 4
+        )  # what the last tables get must be a budget, too: refused here if at all
+        return PureDP(epsilon), "discrete-laplace"
+
+    @cached_property
+    def _choice(self) -> tuple[list[Pair], RoomForEdges]:
+        return check_choice(self.schema, self.candidates, self.max_bytes)
+
+    @property
+    def title(self) -> str:
+        """Among how many pairs."""
+        pairs, law = self._choice[0], self._kind[1]
+        return f"edges selected among {len(pairs)} pairs, and their tables with {law} noise"
+
+    def request(self) -> dict[str, Any]:
+        """Schema, candidates, noise and memory."""
+        pairs, room = self._choice
+        return {
+            "what": "edge selection",
+            "schema": asdict(self.schema),
+            "candidates": pairs,
+            "noise": self._kind[1],
+            "cost": None if isinstance(self.cost, NonPrivate) else self.cost.to_json(),
+            "max_bytes": room.limit,
+            "adjacency": str(self.terms.adjacency),
+            "insecure": self.terms.insecure_seed is not None,
+        }
+
+    def open(self, data: Any) -> Run[Selection]:
+        """Count all candidate tables in one pass, then choose, test and measure draw by draw."""
+        table, terms = open_table(data, self.schema), self.terms
+
+        def run(randomness: Randomness) -> Selection:
+            counts = self._count(counted_batches(table.batches(), terms))
+            total = int(counts[()]) if terms.rows_are_public else None
 
             def publish(pieces: Sequence[Piece]) -> Measurements:
-                found = combined(pieces)
-                return Measurements(
-                    schema,
-                    tuple(tuple(schema.names[v] for v in scope) for scope, *_ in found),
-                    tuple(np.asarray(numbers / grid) for _, _, numbers, _ in found),
-                    _released_law(law),
-                    tuple(scale / grid for *_, scale in found),
-                    total,
-                    cost,
-                    neighbours,
-                    1 / grid,
-                    stamp,
-                    tuple(centred for _, centred, _, _ in found),
-                )
+                return self._measurements(pieces, total)
 
-            tell(progress, Progress("selecting edges"))
-            counted = progress if ledger is None else None
-            return _search(counts, purse, plan, room, publish, grid, schema, counted).to_bytes()
+            terms.tell("selecting edges")
+            purse, room = self._purse(counts, randomness), self._choice[1]
+            search = Search(
+                counts,
+                purse,
+                room,
+                RunningFit(self.schema, room.limit),
+                publish,
+                weight_grid(self.schema),
+                lambda done: terms.tell("selecting edges", done),
+            )
+            search.run()
+            plan = purse.schedule
+            choices = tuple(search.choices)
+            return Selection(choices, len(plan.candidates), plan.most, publish(search.pieces))
 
         return run
 
-    request = {
-        "what": "edge selection",
-        "schema": asdict(schema),
-        "candidates": pairs,
-        "noise": law,
-        "cost": None if isinstance(cost, NonPrivate) else cost.to_json(),
-        "max_bytes": room.limit,
-        "adjacency": str(neighbours),
-        "insecure": insecure_seed is not None,
-    }
-    released = release(
-        prepare,
-        what=f"edges selected among {len(pairs)} pairs, and their tables with {law} noise",
-        cost=cost,
-        budget=spend,
-        adjacency=neighbours,
-        unit="row" if schema.unit is None else f"person ({schema.unit.column})",
-        request=request,
-        ledger=ledger,
-        job=job,
-    )
-    return Selection.from_bytes(released)
+    def _count(self, batches: Iterator[CodedBatch]) -> dict[Scope, Counts]:
+        """Every candidate table, every variable and the total, in one pass."""
+        from privfield.data.counting.count import count_tables
+
+        shape = self.schema.shape
+        scopes: list[Scope] = [*self._choice[0], *((v,) for v in range(len(shape)))]
+        counts = dict(zip(scopes, count_tables(batches, shape, scopes), strict=True))
+        counts[()] = np.asarray(counts[0,].sum())
+        return counts
+
+    def _purse(self, counts: dict[Scope, Counts], randomness: Randomness) -> Purse:
+        pairs, cost = self._choice[0], self.cost
+        task = Task(
+            self.schema.shape,
+            tuple(pairs),
+            (1.0,) * len(pairs),
+            self.terms.adjacency,
+            unit_weight(self.schema),
+            self.terms.rows_are_public,
+        )
+        schedule = make_schedule(self.schema.shape, pairs, isinstance(cost, PureDP))
+        if isinstance(cost, PureDP):
+            return LaplacePurse(task, schedule, counts, randomness, cost.exact_epsilon)
+        if isinstance(cost, ZCDP):
+            return GaussianPurse(task, schedule, counts, randomness, cost.exact_rho)
+        return OpenPurse(task, schedule, counts, randomness)
+
+    def _measurements(self, pieces: Sequence[Piece], total: int | None) -> Measurements:
+        found, grid, law = combined(pieces), weight_grid(self.schema), self._kind[1]
+        return Measurements(
+            self.schema,
+            tuple(tuple(self.schema.names[v] for v in scope) for scope, *_ in found),
+            tuple(np.asarray(numbers / grid) for _, _, numbers, _ in found),
+            # averages of discrete Gaussian numbers live on no grid of their own
+            "gaussian" if law == "discrete-gaussian" else law,
+            tuple(scale / grid for *_, scale in found),
+            total,
+            self.cost,
+            self.terms.adjacency,
+            1 / grid,
+            self.terms.stamp,
+            tuple(centred for _, centred, _, _ in found),
+        )
+
+    @classmethod
+    def worlds(cls, terms: Terms) -> Iterator[World]:
+        """Three small variables: a row or a person in a crowd with one edge to find, or two."""
+        for schema, units, build, name in small_tables((2, 2, 3)):
+            mechanism = cls(replace(terms, unit=unit_of(schema)), schema=schema)
+            if schema.unit is None:
+                start, some = units[-1], units[::2]  # nearly every pattern of agreement
+            else:  # the person who moves most, and that person's opposite
+                start, some = units[4], [*units, units[0] * 2]
+            for edges in (1, 2) if schema.unit is None else (2,):
+                crowd = mechanism._crowd(edges)
+                about = f"{name}, {edges} of 3 edges to find"
+                yield World(mechanism, some, in_a_crowd(build, crowd), [[start]], about)
+
+    def _crowd(self, edges: int) -> list[Any]:
+        """Made-up units of one row each, so many that clear edges pass their tests."""
+        purse = self._purse({}, Randomness())
+        purse.adapt(1.0)
+        people = 20 * purse.testing.deviation / weight_grid(self.schema)
+        states = list(np.ndindex(*self.schema.shape))
+        weights = [(1 + 3 * (a == b)) * (1 + 3 * (b == c and edges > 1)) for a, b, c in states]
+        counts = [round(people * weight / sum(weights)) for weight in weights]
+        rows = [state for state, count in zip(states, counts, strict=True) for _ in range(count)]
+        return rows if self.schema.unit is None else [(row,) for row in rows]
 
 
 def check_choice(
     schema: Schema, candidates: Sequence[Sequence[str]] | None, max_bytes: float
-) -> tuple[list[Pair], Room]:
+) -> tuple[list[Pair], RoomForEdges]:
     """The pairs to choose from, and the room for them; refuses what leaves no choice."""
     number = isinstance(max_bytes, int | float) and not isinstance(max_bytes, bool)
     if not number or not max_bytes > 0:
@@ -162,81 +264,12 @@ def check_choice(
             "schema: there is no pair of variables with at least two levels each (of a table that "
             "fits in memory) to choose from; measure single variables instead."
         )
-    room = Room(schema, max_bytes)
+    room = RoomForEdges(schema, max_bytes)
     if not room.holds([]):
         raise InputError(
             f"max_bytes: exact inference without any edge needs more than {max_bytes:g} bytes."
         )
     return pairs, room
-
-
-def _search(
-    counts: dict[Scope, Counts],
-    purse: Purse,
-    plan: Plan,
-    room: Room,
-    publish: Callable[[Sequence[Piece]], Measurements],
-    grid: int,
-    schema: Schema,
-    progress: ProgressCallback | None,
-) -> Selection:
-    search = Search(
-        counts,
-        purse,
-        plan,
-        room,
-        RunningFit(schema, room.limit),
-        publish,
-        grid,
-        lambda done: tell(progress, Progress("selecting edges", done)),
-    )
-    search.run()
-    choices = tuple(search.choices)
-    return Selection(choices, len(plan.candidates), plan.most, publish(search.pieces))
-
-
-def _cost(budget: Budget | NonPrivate, noise: str) -> tuple[Budget | NonPrivate, LawName]:
-    """What the whole costs, and its kind of noise."""
-    kind = check_noise(noise)
-    if isinstance(budget, NonPrivate):
-        return budget, "none"
-    pure = isinstance(budget, PureDP) or (isinstance(budget, ApproxDP) and budget.exact_delta == 0)
-    if pure and kind == "gaussian":
-        raise InputError(
-            "noise='gaussian' needs a budget with δ > 0 or in ρ (pf.ApproxDP, pf.ZCDP): "
-            "Gaussian noise satisfies no pure ε."
-        )
-    if not pure and kind != "laplace":
-        return ZCDP(budget.exact_rho), "discrete-gaussian"
-    if isinstance(budget, PureDP | ApproxDP):
-        epsilon = budget.exact_epsilon
-    else:
-        epsilon = sqrt_below(2 * Fraction(budget.exact_rho))
-    PureDP(epsilon / 4)  # what the last tables get must be a budget, too: refused here if at all
-    return PureDP(epsilon), "discrete-laplace"
-
-
-def _purse(cost: Budget | NonPrivate, task: Task, plan: Plan, randomness: Randomness) -> Purse:
-    if isinstance(cost, PureDP):
-        return LaplacePurse(task, plan, randomness, cost.exact_epsilon)
-    if isinstance(cost, ZCDP):
-        return GaussianPurse(task, plan, randomness, cost.exact_rho)
-    return OpenPurse(task, plan, randomness)
-
-
-def _released_law(law: LawName) -> LawName:
-    """Averages of discrete Gaussian numbers live on no grid of their own."""
-    return "gaussian" if law == "discrete-gaussian" else law
-
-
-def _count(batches: Any, shape: tuple[int, ...], pairs: list[Pair]) -> dict[Scope, Counts]:
-    """Every candidate table, every variable and the total, in one pass."""
-    from privfield.data.counting.count import count_tables
-
-    scopes: list[Scope] = [*pairs, *((v,) for v in range(len(shape)))]
-    counts = dict(zip(scopes, count_tables(batches, shape, scopes), strict=True))
-    counts[()] = np.asarray(counts[0,].sum())
-    return counts
 
 
 def _positions(schema: Schema, candidates: Sequence[Sequence[str]] | None) -> list[Pair] | None:

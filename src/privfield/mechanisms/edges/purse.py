@@ -7,19 +7,20 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privfield.algebra.contrasts import Scope
-from privfield.mechanisms.edges.plan import Plan
-from privfield.mechanisms.edges.scores import Counts, Pair
-from privfield.mechanisms.tables.design import Task
-from privfield.privacy.noise import LawName, NoiseLaw, add_noise
-from privfield.privacy.randomness import Entropy
+from privfield.algebra.contrasts import Scope, centre_whole
+from privfield.mechanisms.edges.schedule import EXPLORING, Schedule
+from privfield.mechanisms.edges.scores import Counts, Pair, distance_sensitivity, score_range
+from privfield.mechanisms.tables.design import Part, Task
+from privfield.privacy.adjacency import Sensitivity, marginal_sensitivity
+from privfield.privacy.laws import Law, Noise, NoNoise
+from privfield.privacy.noise import NoiseLaw
+from privfield.privacy.randomness import Randomness
 
 _PEOPLE_PER_DEVIATION = 30  # of a test; then three deviations are a tenth of all people
 USABLE = Fraction(4, 5)  # of the budget, by guess, reaches the edges' tables
@@ -29,46 +30,67 @@ USABLE = Fraction(4, 5)  # of the budget, by guess, reaches the edges' tables
 class Piece:
     """A released table in whole steps: all of a scope's table, or its interaction times cells."""
 
-    scope: Scope
-    centred: bool
+    part: Part
     table: NDArray[np.int64]
-    law: NoiseLaw
 
 
 @dataclass
-class Randomness:
-    """Where noise comes from; a seed makes it repeatable and worthless."""
+class Purse(ABC):
+    """Pays for choices and tables, and draws them. All counts are whole numbers of grid steps.
 
-    seed: int | None = None
-    draws: int = 0
+    `counts` are the exact tables, by scope; nothing of them leaves but by a draw that was paid.
+    `whole` is the budget, in ρ or in ε.
+    """
+
+    task: Task
+    schedule: Schedule
+    counts: Mapping[Scope, Counts] = field(repr=False)
+    randomness: Randomness
+    whole: Fraction = Fraction(0)
+
+    selecting: Law = field(init=False)  # how a score is selected
+    testing: NoiseLaw = field(init=False)  # what is added to a tested distance
+    single_noise: float = field(init=False, default=0.0)  # about E|noise| of a first table's cell
 
     def __post_init__(self) -> None:
-        self.entropy = Entropy.system() if self.seed is None else Entropy.insecure(self.seed)
+        self._move = distance_sensitivity(self.task.adjacency, self.task.unit_weight)
+        self._range = score_range(self.task.adjacency, self.task.unit_weight)
+        self._set_scales()
 
-    def noisy(self, values: NDArray[np.int64], law: NoiseLaw) -> NDArray[np.int64]:
-        """The numbers plus noise; each call with a seed has noise of its own."""
-        seed = None
-        if self.seed is not None:
-            self.draws += 1
-            seed = int(np.random.SeedSequence([self.seed, self.draws]).generate_state(1)[0])
-        return add_noise(values, law, seed)
+    @property
+    @abstractmethod
+    def spent(self) -> Fraction:
+        """What everything so far has cost."""
 
-
-class Purse(ABC):
-    """Pays for choices and tables. All counts are whole numbers of grid steps."""
-
-    law: ClassVar[LawName]
-    deviation: float  # of a tested distance
-    single_noise: float = 0.0  # about E|noise| of a cell in the first tables of single variables
-
-    def __init__(self, task: Task, plan: Plan, randomness: Randomness) -> None:
-        self.task, self.plan, self.randomness = task, plan, randomness
+    def affords(self, edges: int) -> bool:
+        """Whether one more choice, and a first look at so many edges, still leave enough."""
+        share = self.schedule.select + self.schedule.test + edges * self.schedule.first_look
+        return self.spent + self.whole * share <= self.whole * EXPLORING
 
     def adapt(self, people: float) -> None:
         """Give choices more where there are few people; `people`, in steps, was released."""
         share = self._share_for(max(people, 1.0) / _PEOPLE_PER_DEVIATION)
-        self.plan = self.plan.with_share(share)
+        self.schedule = self.schedule.with_share(share)
         self._set_scales()
+
+    def select(self, scores: NDArray[np.int64]) -> int:
+        """The position of a high score."""
+        self._pay(self.schedule.select)
+        return int(self.randomness.draw("choice", self.selecting, scores)[0])
+
+    def test(self, distance: int) -> int:
+        """A noisy L1 distance."""
+        self._pay(self.schedule.test)
+        exact = np.array([distance], np.int64)
+        return int(self.randomness.draw("test", Noise.on(self.testing, 1), exact)[0])
+
+    def variables(self) -> list[Scope]:
+        """The scopes of single variables that have something to say."""
+        return [(v,) for v, levels in enumerate(self.task.shape) if levels > 1]
+
+    @abstractmethod
+    def _pay(self, share: Fraction) -> None:
+        """That share of the budget for a choice, or refuse."""
 
     @abstractmethod
     def _share_for(self, deviation: float) -> float:
@@ -76,86 +98,87 @@ class Purse(ABC):
 
     @abstractmethod
     def _set_scales(self) -> None:
-        """The noise of choices and tests, from the plan."""
+        """The noise of choices and tests, from the schedule."""
 
     @abstractmethod
     def expected_noise(self, edges: int) -> float:
         """About E|noise| of a cell in an edge's table, if so many edges are measured."""
 
     @abstractmethod
-    def affords(self, edges: int) -> bool:
-        """Whether one more choice, and a first look at so many edges, still leave enough."""
-
-    @abstractmethod
-    def select(self, scores: NDArray[np.int64]) -> int:
-        """The position of a high score."""
-
-    @abstractmethod
-    def test(self, distance: int) -> int:
-        """A noisy L1 distance."""
-
-    @abstractmethod
-    def first_tables(self, counts: Mapping[Scope, Counts]) -> list[Piece]:
+    def first_tables(self) -> list[Piece]:
         """The tables of single variables, and the total where it is private."""
 
     @abstractmethod
-    def look(self, edges: Sequence[Pair], counts: Mapping[Scope, Counts]) -> list[Piece]:
+    def look(self, edges: Sequence[Pair]) -> list[Piece]:
         """First tables of new edges."""
 
     @abstractmethod
-    def last_tables(self, edges: Sequence[Pair], counts: Mapping[Scope, Counts]) -> list[Piece]:
+    def last_tables(self, edges: Sequence[Pair]) -> list[Piece]:
         """Everything that is left, on the chosen edges and single variables."""
 
-    def variables(self) -> list[Scope]:
-        """The scopes of single variables that have something to say."""
-        return [(v,) for v, levels in enumerate(self.task.shape) if levels > 1]
+    def _tables(self, count: int) -> Sensitivity:
+        """The most that one unit can move so many whole tables."""
+        return marginal_sensitivity(self.task.adjacency, count, self.task.unit_weight)
+
+    def _refuse_above(self, spent: Fraction) -> None:
+        """Schedules rule it out; a purse pays no more regardless. Sees released numbers only."""
+        if spent > self.whole:
+            raise RuntimeError("edge selection asked for more than its budget.")
+
+    def _draw(self, step: str, parts: Sequence[Part]) -> list[Piece]:
+        """Tables that are paid, in one draw."""
+        if not parts:
+            return []
+        exact = [self._exact(part) for part in parts]
+        law = Noise.each((part.law for part in parts), (table.size for table in exact))
+        noisy = self.randomness.draw(step, law, np.concatenate([t.ravel() for t in exact]))
+        cells = np.split(noisy, np.cumsum([table.size for table in exact])[:-1])
+        return [
+            Piece(part, own.reshape(table.shape))
+            for part, own, table in zip(parts, cells, exact, strict=True)
+        ]
+
+    def _exact(self, part: Part) -> NDArray[np.int64]:
+        table = np.asarray(self.counts[part.scope])
+        return centre_whole(table) if part.centred else table
 
 
 class OpenPurse(Purse):
     """No privacy: the best choice, and tables as they are."""
 
-    law: ClassVar[LawName] = "none"
-    deviation = 0.0
+    @property
+    def spent(self) -> Fraction:
+        """Nothing."""
+        return Fraction(0)
+
+    def select(self, scores: NDArray[np.int64]) -> int:
+        """The first of the best."""
+        return int(self.randomness.draw("choice", self.selecting, scores).argmax())
+
+    def _pay(self, share: Fraction) -> None:
+        return
 
     def _share_for(self, deviation: float) -> float:
         return 0.0
 
     def _set_scales(self) -> None:
-        return
+        self.selecting, self.testing = NoNoise(), NoiseLaw("none", 0.0)
 
     def expected_noise(self, edges: int) -> float:
         """None."""
         return 0.0
 
-    def affords(self, edges: int) -> bool:
-        """Always."""
-        return True
-
-    def select(self, scores: NDArray[np.int64]) -> int:
-        """The first of the best."""
-        return int(scores.argmax())
-
-    def test(self, distance: int) -> int:
-        """As it is."""
-        return distance
-
-    def first_tables(self, counts: Mapping[Scope, Counts]) -> list[Piece]:
+    def first_tables(self) -> list[Piece]:
         """As they are."""
-        return self._whole(self.variables(), counts)
+        return self._whole("first tables", self.variables())
 
-    def look(self, edges: Sequence[Pair], counts: Mapping[Scope, Counts]) -> list[Piece]:
+    def look(self, edges: Sequence[Pair]) -> list[Piece]:
         """As they are."""
-        return self._whole(edges, counts)
+        return self._whole("first look", edges)
 
-    def last_tables(self, edges: Sequence[Pair], counts: Mapping[Scope, Counts]) -> list[Piece]:
+    def last_tables(self, edges: Sequence[Pair]) -> list[Piece]:
         """None: everything is known."""
         return []
 
-    def _whole(self, scopes: Sequence[Scope], counts: Mapping[Scope, Counts]) -> list[Piece]:
-        return [Piece(scope, False, counts[scope], NoiseLaw("none", 0.0)) for scope in scopes]
-
-
-def refuse_above(spent: Fraction, budget: Fraction) -> None:
-    """Plans rule it out; a purse pays no more regardless. Depends on released numbers only."""
-    if spent > budget:
-        raise RuntimeError("edge selection asked for more than its budget.")
+    def _whole(self, step: str, scopes: Sequence[Scope]) -> list[Piece]:
+        return self._draw(step, [Part(scope, False, self.testing) for scope in scopes])

@@ -9,16 +9,16 @@ after a few failures in a row. Everything but scores and tables is a function of
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from privfield.algebra.contrasts import Scope
 from privfield.estimation.tables.running_fit import RunningFit
+from privfield.inference.contraction.room import RoomForEdges
 from privfield.inference.factors import Table
-from privfield.mechanisms.edges.plan import MISSES, Plan, Room
 from privfield.mechanisms.edges.purse import Piece, Purse
+from privfield.mechanisms.edges.schedule import MISSES
 from privfield.mechanisms.edges.scores import (
     Counts,
     Misfit,
@@ -28,29 +28,10 @@ from privfield.mechanisms.edges.scores import (
     scores,
     table_noise,
 )
+from privfield.mechanisms.edges.selection import SelectedPair
 from privfield.mechanisms.tables.measurements import Measurements
 
 _SURE = 3.0  # standard deviations of the noise in a test
-
-
-@dataclass(frozen=True)
-class Choice:
-    """One selected pair and its test: its noisy excess distance and what it had to exceed.
-
-    Both are in people: the L1 distance of the pair's table to the model of that round, less what
-    sampling alone would make of it. `fits` says whether exact inference has room for the edge.
-    """
-
-    pair: Pair
-    round: int
-    excess: float
-    threshold: float
-    fits: bool = True
-
-    @property
-    def kept(self) -> bool:
-        """Whether the pair became an edge."""
-        return self.fits and self.excess > self.threshold
 
 
 Publish = Callable[[Sequence[Piece]], Measurements]
@@ -63,29 +44,28 @@ class Search:
         self,
         counts: Mapping[Any, Counts],
         purse: Purse,
-        plan: Plan,
-        room: Room,
+        room: RoomForEdges,
         fit: RunningFit,
         publish: Publish,
         grid: int,
         tell: Callable[[int], None],
     ) -> None:
-        self._counts, self._purse, self._plan, self._room = counts, purse, plan, room
+        self._counts, self._purse, self._room = counts, purse, room
         self._fit, self._publish, self._grid, self._tell = fit, publish, grid, tell
         self.pieces: list[Piece] = []
         self.edges: list[Pair] = []
-        self.choices: list[Choice] = []
-        self._left = list(plan.candidates)
+        self.choices: list[SelectedPair] = []
+        self._left = list(purse.schedule.candidates)
         self._round = 0
 
     def run(self) -> None:
         """Choose edges, then spend what is left on their tables."""
-        self.pieces += self._purse.first_tables(self._counts)
+        self.pieces += self._purse.first_tables()
         self._forest()
         misses = 0 if self.edges else MISSES  # without an edge there is no other model to look at
         while misses < MISSES and self._can_look(1):
             misses = 0 if self._round_of_choices() else misses + 1
-        self.pieces += self._purse.last_tables(sorted(self.edges), self._counts)
+        self.pieces += self._purse.last_tables(sorted(self.edges))
 
     def _forest(self) -> None:
         """Join variables that no chosen edge connects yet, most dependent first."""
@@ -96,7 +76,7 @@ class Search:
         misses = 0
         while misses < MISSES and self._can_look(len(new) + 1):
             across = [(i, j) for i, j in self._left if part[i] != part[j]]
-            fitting = self._room.filter(new, across)
+            fitting = self._room.beside(new, across)
             if not fitting:
                 break
             chosen = self._choose(fitting, misfits, new)
@@ -109,17 +89,17 @@ class Search:
 
     def _round_of_choices(self) -> bool:
         """Fit, then choose until one fails or the batch is full; whether the first one passed."""
-        fitting = self._room.filter(self.edges, self._left)
+        fitting = self._room.beside(self.edges, self._left)
         if not fitting:
             return False
         misfits = self._refit(fitting)
         new: list[Pair] = []
-        while len(new) < self._plan.batch and fitting and self._can_look(len(new) + 1):
+        while len(new) < self._purse.schedule.batch and fitting and self._can_look(len(new) + 1):
             chosen = self._choose(fitting, misfits, new)
             if not chosen.kept:
                 break
             new.append(chosen.pair)
-            fitting = self._room.filter([*self.edges, *new], [p for p in fitting if p != new[-1]])
+            fitting = self._room.beside([*self.edges, *new], [p for p in fitting if p != new[-1]])
         self._look(new)
         return bool(new)
 
@@ -133,7 +113,7 @@ class Search:
 
     def _choose(
         self, candidates: Sequence[Pair], misfits: Mapping[Pair, Misfit], new: Sequence[Pair]
-    ) -> Choice:
+    ) -> SelectedPair:
         grid, noise = self._grid, self._purse.expected_noise(self._edges_with(len(new)))
         pair = candidates[self._purse.select(scores(candidates, misfits, noise))]
         chosen = misfits[pair]
@@ -141,11 +121,13 @@ class Search:
         threshold = max(
             table_noise(chosen, noise),
             self._purse.single_noise * sum(self._counts[pair].shape),
-            _SURE * self._purse.deviation,
-            self._plan.surprise * sampling_spread(self._fit.total, grid),
+            _SURE * self._purse.testing.deviation,
+            self._purse.schedule.surprise * sampling_spread(self._fit.total, grid),
         )
         fits = self._room.holds([*self.edges, *new, pair])
-        found = Choice(pair, self._round, (noisy - chosen.null) / grid, threshold / grid, fits)
+        found = SelectedPair(
+            *pair, self._round, (noisy - chosen.null) / grid, threshold / grid, fits
+        )
         self.choices.append(found)
         self._left.remove(pair)
         self._tell(len(self.choices))
@@ -153,16 +135,16 @@ class Search:
 
     def _edges_with(self, pending: int) -> int:
         """How many edges will be measured in the end, as far as one can tell now."""
-        variables = {v for pair in self._plan.candidates for v in pair}
+        variables = {v for pair in self._purse.schedule.candidates for v in pair}
         return max(len(variables) - 1, len(self.edges) + pending + 1)
 
     def _can_look(self, edges: int) -> bool:
-        more = bool(self._left) and len(self.choices) < self._plan.most
+        more = bool(self._left) and len(self.choices) < self._purse.schedule.most
         return more and self._purse.affords(edges)
 
     def _look(self, new: Sequence[Pair]) -> None:
         if new:
-            self.pieces += self._purse.look(new, self._counts)
+            self.pieces += self._purse.look(new)
             self.edges += new
 
 
@@ -176,13 +158,14 @@ def combined(pieces: Sequence[Piece]) -> list[tuple[Scope, bool, Table, float]]:
     weights: dict[Scope, float] = {}
     found: list[tuple[Scope, bool, Table, float]] = []
     for piece in pieces:
-        cells = piece.table.size if piece.centred else 1
-        table, scale = piece.table / cells, piece.law.scale / cells
-        if not piece.centred:
-            found.insert(0, (piece.scope, False, table, scale))
+        scope, is_centred = piece.part.scope, piece.part.centred
+        cells = piece.table.size if is_centred else 1
+        table, scale = piece.table / cells, piece.part.law.scale / cells
+        if not is_centred:
+            found.insert(0, (scope, False, table, scale))
             continue
-        sums[piece.scope] = sums.get(piece.scope, 0.0) + table / scale**2
-        weights[piece.scope] = weights.get(piece.scope, 0.0) + scale**-2
+        sums[scope] = sums.get(scope, 0.0) + table / scale**2
+        weights[scope] = weights.get(scope, 0.0) + scale**-2
     ordered = sorted(sums, key=lambda scope: (len(scope), scope))
     centred = [(s, True, np.asarray(sums[s] / weights[s]), weights[s] ** -0.5) for s in ordered]
     return [*found, *centred]

@@ -3,16 +3,42 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar
 
-import numpy as np
-
-from privfield.mechanisms.edges.search import Choice
+from privfield.errors import InputError
 from privfield.mechanisms.tables.measurements import Measurements
-from privfield.privacy.released import Arrays, Header, Released
+from privfield.privacy.adjacency import Adjacency
+from privfield.privacy.budgets import Budget, NonPrivate
+from privfield.privacy.released import Released
 
 if TYPE_CHECKING:
     import networkx as nx
+
+
+@dataclass(frozen=True)
+class SelectedPair:
+    """One selected pair and its test: its noisy excess distance and what it had to exceed.
+
+    Both are in people: the L1 distance of the pair's table to the model of that round, less what
+    sampling alone would make of it. `fits` says whether exact inference has room for the edge.
+    """
+
+    first: int
+    second: int
+    round: int
+    excess: float
+    threshold: float
+    fits: bool = True
+
+    @property
+    def pair(self) -> tuple[int, int]:
+        """The positions of its variables."""
+        return self.first, self.second
+
+    @property
+    def kept(self) -> bool:
+        """Whether the pair became an edge."""
+        return self.fits and self.excess > self.threshold
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,10 +52,15 @@ class Selection(Released):
 
     KIND: ClassVar[str] = "edge-selection"
 
-    choices: tuple[Choice, ...]
+    choices: tuple[SelectedPair, ...]
     candidates: int
     most: int
     measurements: Measurements
+
+    def __post_init__(self) -> None:
+        variables = len(self.measurements.schema)
+        if not all(0 <= each.first < each.second < variables for each in self.choices):
+            raise InputError("choices must be pairs of variables of the schema, in its order.")
 
     @property
     def edges(self) -> tuple[tuple[str, str], ...]:
@@ -37,6 +68,16 @@ class Selection(Released):
         names = self.measurements.schema.names
         kept = sorted(choice.pair for choice in self.choices if choice.kept)
         return tuple((names[i], names[j]) for i, j in kept)
+
+    @property
+    def cost(self) -> Budget | NonPrivate | None:
+        """What the choices and the tables cost together."""
+        return self.measurements.cost
+
+    @property
+    def adjacency(self) -> Adjacency | None:
+        """Which tables count as neighbours."""
+        return self.measurements.adjacency
 
     @property
     def stamp(self) -> str | None:
@@ -52,30 +93,10 @@ class Selection(Released):
         found.add_edges_from(self.edges)
         return found
 
-    def _parts(self) -> tuple[Header, Arrays]:
-        header: dict[str, Any] = {
-            "candidates": self.candidates,
-            "most": self.most,
-            "choices": [[*c.pair, c.round, c.excess, c.threshold, c.fits] for c in self.choices],
-        }
-        return header, {"measurements": np.frombuffer(self.measurements.to_bytes(), np.uint8)}
-
-    @classmethod
-    def _from_parts(cls, header: Header, arrays: Arrays) -> Self:
-        measurements = Measurements.from_bytes(arrays["measurements"].tobytes())
-        variables = range(len(measurements.schema))
-        choices = []
-        for i, j, number, excess, threshold, fits in header["choices"]:
-            if i not in variables or j not in variables or i >= j:
-                raise ValueError
-            numbers = int(number), float(excess), float(threshold)
-            choices.append(Choice((i, j), *numbers, bool(fits)))
-        return cls(tuple(choices), int(header["candidates"]), int(header["most"]), measurements)
-
     def __repr__(self) -> str:
         stamp = f"{self.stamp}. " if self.stamp else ""
         return (
             f"<{stamp}Selection: {len(self.edges)} edges among {self.candidates:,} pairs, "
-            f"{len(self.choices)} looked at, cost {self.measurements.cost}, "
-            f"{self.measurements.adjacency}>"
+            f"{len(self.choices)} looked at, cost {self.cost}, "
+            f"{self.adjacency}>"
         )

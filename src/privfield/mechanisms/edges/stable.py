@@ -11,8 +11,8 @@ import numpy as np
 
 from privfield.errors import InputError
 from privfield.inference.contraction.plan import DEFAULT_MAX_BYTES
+from privfield.inference.contraction.room import RoomForEdges
 from privfield.mechanisms.edges.mechanism import check_choice, select_edges
-from privfield.mechanisms.edges.plan import Room
 from privfield.mechanisms.edges.selection import Selection
 from privfield.mechanisms.graphs.block_plan import plan_blocks
 from privfield.mechanisms.graphs.blocks import Variables, find_variables, open_rows, public_rows
@@ -232,7 +232,7 @@ def _tables(
 ) -> StableSelection:
     """Tables of the structure's edges, all of them where exact inference allows it."""
     edges = found.edges
-    room = Room(schema, max_bytes)
+    room = RoomForEdges(schema, max_bytes)
     pairs = None if edges is None else [schema.clique(edge) for edge in edges]
     if edges is not None and pairs is not None and room.holds([(i, j) for i, j in pairs]):
         cliques = cover(schema, edges)

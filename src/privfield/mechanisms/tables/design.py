@@ -233,8 +233,7 @@ def _maximum(task: Task, scopes: Sequence[Scope], tables: Sequence[np.ndarray]) 
     from privfield.inference.contraction.plan import plan_contraction
 
     shape = (2,) * len(task.shape)
-    rng = np.random.default_rng(0)
-    plan = plan_contraction(shape, scopes, rng=rng, max_bytes=_PATTERN_BYTES)
+    plan = plan_contraction(shape, scopes, max_bytes=_PATTERN_BYTES)
     return plan.max_tables(tables)[0]
 
 

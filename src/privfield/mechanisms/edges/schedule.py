@@ -8,25 +8,20 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations
 
-from privfield.algebra.contrasts import Scope
-from privfield.inference.contraction.plan import contraction_size, plan_contraction
 from privfield.mechanisms.edges.scores import HALF_NORMAL, Pair
-from privfield.models.mrf import MarkovRandomField
-from privfield.schema import Schema
 
 ONE_WAY = Fraction(6, 100)  # of the budget, for the tables of single variables
 TOTAL = Fraction(2, 1000)  # for the number of people, where it is private
 FIRST_LOOK = Fraction(30, 100)  # for the first measurement of the planned number of edges
 EXPLORING = Fraction(60, 100)  # at most, before the last measurement
 MISSES = 3  # in a row end the search
-COMFORT_BYTES = 2.0**25  # of a run of exact inference; more would take too long in each round
 MOST_CELLS = 1 << 26  # of all candidate tables together
 MOST_FOR_CHOICES = 0.25  # of the budget, where there are few people
 _CARE = 60.0  # how much more the noise of all tables matters than the weakest edge
 
 
 @dataclass(frozen=True)
-class Plan:
+class Schedule:
     """Everything public: which pairs may be chosen, how many, and what each choice may cost.
 
     `edges` is the number planned for; at most `most` pairs are looked at. `batch` pairs are chosen
@@ -45,7 +40,7 @@ class Plan:
         """The share of the budget for the first measurement of one edge."""
         return FIRST_LOOK / self.edges
 
-    def with_share(self, share: float) -> Plan:
+    def with_share(self, share: float) -> Schedule:
         """The same with more for choices, if `share` of the budget is more than planned."""
         more = Fraction(round(min(share, MOST_FOR_CHOICES) * 2**20), 2**20)
         more = max(more, (self.select + self.test) * self.edges)
@@ -57,7 +52,7 @@ class Plan:
         return math.sqrt(2 * math.log(len(self.candidates))) + 3
 
 
-def make_plan(shape: Sequence[int], candidates: Sequence[Pair], pure: bool) -> Plan:
+def make_schedule(shape: Sequence[int], candidates: Sequence[Pair], pure: bool) -> Schedule:
     """Shares by how the error of a choice compares with the noise of a table.
 
     With a share x of the budget the error of a choice is a/√x (a/x under pure privacy) and the
@@ -73,7 +68,7 @@ def make_plan(shape: Sequence[int], candidates: Sequence[Pair], pure: bool) -> P
     share = Fraction(round(odds / (1 + odds) * 2**20) or 1, 2**20)
     tree = len(variables) - 1
     edges = min(len(candidates), 2 * tree)
-    return Plan(
+    return Schedule(
         tuple(candidates),
         edges,
         min(len(candidates), 4 * tree + MISSES),
@@ -95,54 +90,3 @@ def candidate_pairs(shape: Sequence[int], asked: Sequence[Pair] | None = None) -
             break
         found.append(pair)
     return sorted(found)
-
-
-class Room:
-    """Whether exact inference with some edges stays small; the structure alone decides."""
-
-    def __init__(self, schema: Schema, max_bytes: float) -> None:
-        self._shape = schema.shape
-        self._fixed: list[Scope] = list(MarkovRandomField(schema, [], []).factors.cliques)
-        self._fixed += [(v,) for v in range(len(schema))]
-        base = self._bytes([], max_bytes)
-        self.limit = min(max_bytes, max(COMFORT_BYTES, 2 * base))
-
-    def holds(self, edges: Sequence[Pair]) -> bool:
-        """Whether these edges together fit."""
-        return self._bytes(edges, self.limit) <= self.limit
-
-    def filter(self, edges: Sequence[Pair], candidates: Sequence[Pair]) -> list[Pair]:
-        """The candidates that fit beside the edges, if variables are eliminated in today's order.
-
-        Another order might make room for more; `holds` finds one, but takes much longer.
-        """
-        cliques = [*self._fixed, *edges]
-        plan = plan_contraction(self._shape, cliques, max_bytes=self.limit)
-        # one more edge multiplies tables by the levels of one of its ends at most
-        if plan.size.bytes * max(self._shape) <= self.limit:
-            return list(candidates)
-        rate = plan.size.bytes / self._cells(plan.order, cliques)
-        most = self.limit / rate
-        return [p for p in candidates if self._cells(plan.order, [*cliques, p]) <= most]
-
-    def _cells(self, order: Sequence[int], cliques: Sequence[Scope]) -> float:
-        """The cells of all tables that eliminating variables in that order makes."""
-        near = dict.fromkeys(order, 0)  # neighbours as bits
-        for clique in cliques:
-            bits = sum(1 << v for v in clique if v in near)
-            for v in clique:
-                if v in near:
-                    near[v] |= bits & ~(1 << v)
-        total = 0.0
-        for v in order:
-            bits, cells = near[v], float(self._shape[v])
-            others = [u for u in order if bits >> u & 1]
-            for u in others:
-                cells *= self._shape[u]
-                near[u] = (near[u] | bits) & ~(1 << u | 1 << v)
-            total += cells
-        return total
-
-    def _bytes(self, edges: Sequence[Pair], limit: float) -> float:
-        size = contraction_size(self._shape, [*self._fixed, *edges], max_bytes=limit)
-        return size.bytes if size.complete else math.inf

@@ -1,0 +1,59 @@
+"""Which edges fit: against the sizes of the plans themselves."""
+
+from itertools import combinations
+
+import pytest
+
+import privfield as pf
+from privfield.inference.contraction.plan import contraction_size
+from privfield.inference.contraction.room import RoomForEdges
+
+SHAPE = (3, 4, 2, 5, 3, 1)
+PAIRS = list(combinations(range(6), 2))
+SCHEMA = pf.Schema({f"v{i}": n for i, n in enumerate(SHAPE)})
+
+
+def size(cliques, max_bytes):
+    found = contraction_size(SHAPE, [*((v,) for v in range(6)), *cliques], max_bytes=max_bytes)
+    return found.bytes if found.complete else float("inf")
+
+
+@pytest.mark.parametrize("max_bytes", [1_000, 1_500, 2_500, 1e9])
+def test_what_holds_has_a_plan_within_the_limit(max_bytes):
+    room = RoomForEdges(SCHEMA, max_bytes)
+    assert room.limit <= max_bytes
+    chosen, refused = [], 0
+    for pair in PAIRS:
+        fits = size([*chosen, pair], room.limit) <= room.limit
+        assert room.holds([*chosen, pair]) == fits
+        refused += not fits
+        if fits:
+            chosen.append(pair)
+    assert (refused == 0) == (max_bytes == 1e9)
+
+
+def test_candidates_beside_some_edges():
+    """With tables of pairs only: an edge between the ends of a path makes one of three variables.
+
+    27,000 cells take 216,000 bytes; all tables of pairs, and what a run keeps of them, far less.
+    """
+    schema = pf.Schema({f"v{i}": 30 for i in range(4)})
+    path = [(0, 1), (1, 2)]
+    assert RoomForEdges(schema, 200_000).beside(path, [(0, 2), (0, 3), (2, 3)]) == [(0, 3), (2, 3)]
+    assert RoomForEdges(schema, 1e9).beside(path, [(0, 2), (0, 3)]) == [(0, 2), (0, 3)]
+
+
+def test_forbidden_combinations_take_room_too():
+    """A rule about three variables is a table of theirs."""
+    rule = {"v0": "0", "v1": "0", "v3": "0"}
+    schema = pf.Schema({f"v{i}": n for i, n in enumerate(SHAPE)}, forbidden=[rule])
+    most = size([(0, 1)], 1e9)
+    assert RoomForEdges(SCHEMA, most).holds([(0, 1)])
+    assert not RoomForEdges(schema, most).holds([(0, 1)])
+
+
+def test_a_run_stays_comfortable_unless_single_variables_need_more():
+    wide = pf.Schema({f"v{i}": 40 for i in range(6)})
+    room = RoomForEdges(wide, 1e12)
+    assert room.limit == 2**25
+    assert not room.holds(list(combinations(range(6), 2)))
