@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from privfield.inference.contraction.plan import contraction_size, plan_contraction
 from privfield.inference.contraction.tree import Scope
+from privfield.inference.factors import structural_zeros
 from privfield.schema import Schema
 
 Pair = tuple[int, int]
@@ -21,9 +22,7 @@ class RoomForEdges:
 
     def __init__(self, schema: Schema, max_bytes: float) -> None:
         self._shape = schema.shape
-        self._fixed: list[Scope] = [
-            tuple(schema.index(name) for name, _ in rule) for rule in schema.forbidden
-        ]
+        self._fixed: list[Scope] = [*structural_zeros(schema).cliques]
         self._fixed += [(v,) for v in range(len(schema))]
         base = self._bytes([], max_bytes)
         self.limit = min(max_bytes, max(_COMFORT_BYTES, 2 * base))
