@@ -8,7 +8,7 @@ from scipy.stats import binom
 
 import privfield as pf
 from privfield.learners.structure import StructureLearner
-from privfield.mechanisms.graphs import structure
+from privfield.privacy import laws
 
 BUDGET = pf.ApproxDP(1, 1e-6)
 CHAIN = pf.IsingModel(0.6 * (np.eye(5, k=1) + np.eye(5, k=-1)), names=list("abcde"))
@@ -36,7 +36,7 @@ def test_a_graph_without_edges_has_all_nodes():
 
 
 def test_nothing_released_gives_advice_from_public_numbers(monkeypatch):
-    monkeypatch.setattr(structure, "may_release", lambda *args, **options: False)
+    monkeypatch.setattr(laws, "may_release", lambda *args, **options: False)
     texts = []
     for data in (ROWS[:3000], -np.ones((3000, 5)), np.full((3000, 5), np.nan)):
         learner = StructureLearner(BUDGET, width=1.2).fit(data)
@@ -187,5 +187,5 @@ def test_a_refused_fit_shows_nothing_old():
 )
 def test_advice_is_for_the_blocks_that_were_asked_for(budget, blocks, text, monkeypatch):
     """Also where no number of blocks would do: nothing raises after the charge."""
-    monkeypatch.setattr(structure, "may_release", lambda *args, **options: False)
+    monkeypatch.setattr(laws, "may_release", lambda *args, **options: False)
     assert text in StructureLearner(budget, blocks=blocks).fit(ROWS[:500]).advice_

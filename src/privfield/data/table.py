@@ -38,6 +38,19 @@ def unit_weight(schema: Schema) -> int:
     return weight_grid(schema) * (1 if limit is None else limit)
 
 
+def known_rows(data: Any) -> int | None:
+    """The number of rows of an array or a frame, where it is known without reading any.
+
+    It may be shown where `Terms.rows_are_public` says so, and nowhere else.
+    """
+    if not isinstance(data, np.ndarray) and not hasattr(data, "columns"):
+        return None
+    try:
+        return len(data)
+    except TypeError:  # a frame that does not know its length
+        return None
+
+
 @dataclass(frozen=True, eq=False)
 class Table:
     """A schema and the rows of one source; `open_table` makes it.

@@ -7,12 +7,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
+from privfield.data.rows import find_variables
+from privfield.data.table import known_rows, unit_of
 from privfield.errors import InputError
 from privfield.learners.base import Learner, result
 from privfield.mechanisms.frank_wolfe.mechanism import check_width
 from privfield.mechanisms.frank_wolfe.steps import check_declared_rows
 from privfield.mechanisms.graphs.block_plan import BlockPlan, plan_blocks
-from privfield.mechanisms.graphs.blocks import find_variables, public_rows
 from privfield.mechanisms.graphs.release import StructureRelease
 from privfield.mechanisms.graphs.structure import check_min_weight, measure_structure
 from privfield.privacy.adjacency import Adjacency
@@ -138,8 +139,9 @@ class StructureLearner(Learner):
             return advise(found.cost)
         variables = find_variables(data, self.schema, self.names)
         rows = check_declared_rows(self.declared_rows)
-        if rows is None:
-            rows = public_rows(data, variables, Adjacency.parse(self.adjacency))
+        fixed = found.adjacency is Adjacency.REPLACE_ONE and unit_of(self.schema).is_row
+        if rows is None and fixed:
+            rows = known_rows(data)
         return advise(found.cost, self._plan, variables.shape, rows, float(self.min_weight))
 
     def _plan(self, shape: Sequence[int], budget: ApproxDP, min_weight: float) -> BlockPlan:

@@ -7,6 +7,8 @@ from typing import Any
 from privfield.mechanisms.edges.mechanism import EdgeSelection
 from privfield.mechanisms.gradients.pseudolikelihood import PseudolikelihoodGradients
 from privfield.mechanisms.gradients.sgd import StochasticGradients
+from privfield.mechanisms.graphs.statistics import ChowLiuTree, CorrelationGraph
+from privfield.mechanisms.graphs.structure import StableStructure
 from privfield.mechanisms.moments.mechanism import SecondMoments
 from privfield.mechanisms.parities.gaussian import NoisyParities
 from privfield.mechanisms.parities.pmw import MultiplicativeWeights
@@ -23,4 +25,7 @@ MECHANISMS: tuple[type[Mechanism[Any]], ...] = (
     MultiplicativeWeights,
     PerturbedLeader,
     StochasticGradients,
+    StableStructure,
+    CorrelationGraph,
+    ChowLiuTree,
 )

@@ -21,6 +21,8 @@ from privfield.errors import InputError
 from privfield.privacy.budgets import ApproxDP, NonPrivate, check_budget
 from privfield.privacy.randomness import Entropy
 
+CERTAIN = 1 << 40  # the stability of what nobody could change
+
 _BITS = 96  # probabilities are whole multiples of 2^-96, rounded down
 _GRID = 1 << _BITS
 _MOST_STEPS = 300_000  # of the recursion: some ten seconds

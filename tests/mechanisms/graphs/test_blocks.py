@@ -4,26 +4,14 @@ from collections import Counter
 from itertools import combinations
 
 import numpy as np
-import pandas as pd
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
 import privfield as pf
-from privfield.mechanisms.graphs.blocks import (
-    cut_by_coins,
-    cut_evenly,
-    find_variables,
-    open_rows,
-    public_rows,
-    rows_are_fixed,
-)
-from privfield.privacy.adjacency import Adjacency
+from privfield.data.rows import find_variables, open_rows
+from privfield.mechanisms.graphs.blocks import cut_by_coins, cut_evenly
 from privfield.privacy.randomness import Entropy
-
-SIGNS = pf.Schema({"a": ["no", "yes"], "b": ["no", "yes"]})
-REPLACE, ADD = Adjacency.REPLACE_ONE, Adjacency.ADD_REMOVE
 
 
 class Words:
@@ -123,49 +111,3 @@ def test_coins_are_fair_and_new_each_time():
     assert ((sizes - 1e5 / 7) ** 2 / (1e5 / 7)).sum() < chi2.isf(1e-7, 6)
     second = list(cut_by_coins(rows, 7, Entropy.system()))
     assert any(len(a) != len(b) or (a != b).any() for a, b in zip(first, second, strict=True))
-
-
-def test_rows_are_fixed_only_without_people_under_replace_one():
-    person = pf.Schema({"a": ["n", "y"], "b": ["n", "y"]}, unit=pf.Person("id"))
-    rows = find_variables(np.ones((3, 2)), None, None)
-    people = find_variables(None, person, None)
-    assert rows_are_fixed(rows, REPLACE) and not rows_are_fixed(rows, ADD)
-    assert not rows_are_fixed(people, REPLACE) and not rows_are_fixed(people, ADD)
-    assert people.unit == "person (id)" and people.people and not rows.people
-
-
-def test_rows_are_counted_only_where_they_are_public():
-    data = np.ones((30, 2))
-    variables = find_variables(data, None, None)
-    assert public_rows(data, variables, REPLACE) == 30
-    assert public_rows(data, variables, ADD) is None
-    assert public_rows(pd.DataFrame(data), variables, REPLACE) == 30
-    assert public_rows("file.csv", variables, REPLACE) is None
-    person = pf.Schema({"a": ["n", "y"]}, unit=pf.Person("id"))
-    assert public_rows(data, find_variables(None, person, None), REPLACE) is None
-
-
-def test_signs_and_levels_are_read():
-    frame = pd.DataFrame({"a": ["no", "yes", "?"], "b": ["yes", "yes", None]})
-    found = open_rows(frame, SIGNS, find_variables(frame, SIGNS, None))()
-    assert found.dtype == np.int8 and found.tolist() == [[-1, 1], [1, 1], [-1, -1]]
-    mixed = pf.Schema({"a": ["no", "yes"], "c": 3, "one": ["only"]})
-    variables = find_variables(None, mixed, None)
-    assert not variables.binary and variables.shape == (2, 3, 1)
-    codes = open_rows(np.array([[1, 7, 0], [0, -3, 9]]), mixed, variables)()
-    assert codes.tolist() == [[1, 2, 0], [0, 0, 0]] and codes.dtype == np.uint8
-    assert open_rows(np.empty((0, 3)), mixed, variables)().shape == (0, 3)
-
-
-def test_only_the_first_row_of_a_person_counts():
-    schema = pf.Schema({"a": ["no", "yes"]}, unit=pf.Person("id"))
-    frame = pd.DataFrame({"id": [1, 2, 1, 3], "a": ["yes", "no", "no", "yes"]})
-    read = open_rows(frame, schema, find_variables(frame, schema, None))
-    assert read().ravel().tolist() == [1, -1, 1]
-
-
-@pytest.mark.parametrize("rows", [2, None])
-def test_people_with_more_rows_are_refused_with_what_to_do(rows):
-    schema = pf.Schema({"a": ["no", "yes"]}, unit=pf.Person("id", rows=rows))
-    with pytest.raises(pf.InputError, match=r"pf.Person\('id', rows=1\)"):
-        find_variables(None, schema, None)

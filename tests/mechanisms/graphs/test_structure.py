@@ -9,9 +9,9 @@ import pytest
 from scipy.stats import binom
 
 import privfield as pf
-from privfield.mechanisms.graphs import structure
 from privfield.mechanisms.graphs.release import StructureRelease, named_edges
 from privfield.mechanisms.graphs.structure import measure_structure
+from privfield.privacy import laws
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.stability import majority_stability, mode_stability, release_probability
 
@@ -40,7 +40,7 @@ def watched(monkeypatch, released=True):
         seen.append((stable, epsilon, delta))
         return released
 
-    monkeypatch.setattr(structure, "may_release", decide)
+    monkeypatch.setattr(laws, "may_release", decide)
     return seen
 
 
@@ -211,24 +211,13 @@ def test_a_released_graph_carries_nothing_but_edges(monkeypatch):
 # -- charged first ---------------------------------------------------------------------------------
 
 
-def test_the_charge_is_on_disk_before_a_row_is_read(tmp_path):
+def test_other_blocks_or_another_limit_are_another_job(tmp_path):
     ledger = pf.Ledger(tmp_path / "l", pf.ApproxDP(1, 1e-6))
-    charged = []
-
-    def learner(rows):
-        charged.append(len(pf.Ledger(tmp_path / "l").charges()))
-        return []
-
-    measure_structure(ROWS[:50], BUDGET, blocks=5, learner=learner, ledger=ledger, job="j")
-    assert charged == [1] * 5 and ledger.charges()[0].cost == BUDGET
-    again = measure_structure(ROWS[:50], BUDGET, blocks=5, learner=learner, ledger=ledger, job="j")
-    assert charged == [1] * 5 and again.blocks == 5  # a finished job reads nothing
-    with pytest.raises(pf.BudgetRefused):
-        measure_structure(ROWS[:50], BUDGET, blocks=5, learner=learner, ledger=ledger)
-    assert charged == [1] * 5
+    options = {"learner": read_edges, "ledger": ledger, "job": "j"}
+    measure_structure(ROWS[:50, :3], BUDGET, blocks=5, **options)
     for other in ({"blocks": 7}, {"blocks": 5, "learner_seconds": 1}):
         with pytest.raises(pf.InputError, match="another request"):
-            measure_structure(ROWS[:50], BUDGET, learner=learner, ledger=ledger, job="j", **other)
+            measure_structure(ROWS[:50, :3], BUDGET, **options, **other)
 
 
 def test_interrupted_work_says_that_it_is_charged(tmp_path):
@@ -286,6 +275,14 @@ def test_bad_input_is_refused_before_anything_is_charged(options, text):
     options = {"budget": BUDGET, **options}
     with pytest.raises(pf.InputError, match=text):
         measure_structure(ROWS[:500], **options)
+
+
+@pytest.mark.parametrize("levels", [2, 3])
+@pytest.mark.parametrize("rows", [2, None])
+def test_people_with_more_rows_are_refused_with_what_to_do(rows, levels):
+    schema = pf.Schema({"a": levels, "b": levels}, unit=pf.Person("id", rows=rows))
+    with pytest.raises(pf.InputError, match=r"pf.Person\(.*, rows=1\)"):
+        measure_structure("people.csv", BUDGET, schema=schema)
 
 
 def test_too_many_variables_for_an_order():

@@ -1,5 +1,6 @@
 """Votes: any failure is a vote for no edges; decisions as a loop would make them."""
 
+import random
 import sys
 import threading
 import time
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from privfield.mechanisms.graphs import user_learner as structure_user
 from privfield.mechanisms.graphs.user_learner import UserFinder, run_alone
 from privfield.mechanisms.graphs.votes import cast_vote, decide_by_majority, decide_by_mode
+from privfield.privacy.randomness import Entropy
 from privfield.privacy.stability import majority_stability, mode_stability
 
 ROWS = np.ones((4, 3), np.int8)
@@ -23,7 +25,7 @@ BALLOTS = st.lists(st.tuples(*[st.booleans()] * 3), min_size=1, max_size=9)
 
 
 def user(learner, seconds=None):
-    return UserFinder(learner, ("a", "b", "c"), CANDIDATES, seconds)
+    return UserFinder(learner, ("a", "b", "c"), CANDIDATES, seconds, Entropy.system())
 
 
 @given(BALLOTS)
@@ -181,3 +183,38 @@ def test_what_a_call_returns_comes_back():
     assert run_alone(lambda: 5, None) == 5
     with pytest.raises(RuntimeError):
         run_alone(lambda: fail(ROWS), 5.0)
+
+
+def reseeding(rows):
+    """What it leaves behind depends on its rows."""
+    np.random.seed(int(rows.sum()))
+    random.seed(int(rows.sum()))
+    return []
+
+
+def drawing(rows):
+    """Votes by the numbers that it draws."""
+    drawn = np.random.random(), random.random()
+    return [edge for edge, u in zip(CANDIDATES, (*drawn, sum(drawn) / 2), strict=True) if u < 0.5]
+
+
+def test_every_block_starts_from_a_random_state_of_its_own():
+    """Blocks vote by what the coins say, not by what the block before left behind."""
+    seen = []
+    for rows in (ROWS, -ROWS):
+        coins = Entropy.insecure(3)
+        for _ in range(40):
+            first = UserFinder(reseeding, ("a", "b", "c"), CANDIDATES, None, coins)
+            cast_vote(first, rows, 3)
+            second = UserFinder(drawing, ("a", "b", "c"), CANDIDATES, None, coins)
+            seen.append(cast_vote(second, ROWS, 3).tolist())
+    assert seen[:40] == seen[40:]
+    assert len(set(map(tuple, seen))) > 2  # 40 fresh states: fewer has probability below 1e-7
+
+
+@pytest.mark.parametrize("learner", [reseeding, drawing, fail])
+def test_the_program_keeps_its_own_random_state(learner):
+    """What it would draw next tells nothing of the rows."""
+    before = random.getstate(), np.random.get_state()[1].tolist()
+    cast_vote(user(learner), ROWS, 3)
+    assert (random.getstate(), np.random.get_state()[1].tolist()) == before

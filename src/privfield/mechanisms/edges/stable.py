@@ -9,20 +9,24 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from privfield.data.rows import find_variables, open_rows
+from privfield.data.table import known_rows, unit_of
 from privfield.errors import InputError
 from privfield.inference.contraction.plan import DEFAULT_MAX_BYTES
 from privfield.inference.contraction.room import RoomForEdges
 from privfield.mechanisms.edges.mechanism import check_choice, select_edges
 from privfield.mechanisms.edges.selection import Selection
 from privfield.mechanisms.graphs.block_plan import plan_blocks
-from privfield.mechanisms.graphs.blocks import Variables, find_variables, open_rows, public_rows
 from privfield.mechanisms.graphs.release import StructureRelease
-from privfield.mechanisms.graphs.structure import _check_task as check_task
-from privfield.mechanisms.graphs.structure import check_min_weight, measure_structure
+from privfield.mechanisms.graphs.structure import (
+    StableStructure,
+    check_min_weight,
+    measure_structure,
+)
 from privfield.mechanisms.moments.mechanism import check_extras
 from privfield.mechanisms.tables.measurements import Measurements
 from privfield.mechanisms.tables.mechanism import measure
-from privfield.privacy.adjacency import Adjacency, marginal_sensitivity
+from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import ZCDP, ApproxDP, Cost
 from privfield.privacy.conversions import rho_for
 from privfield.privacy.ledger import Ledger
@@ -31,6 +35,7 @@ from privfield.privacy.noise import check_noise
 from privfield.privacy.released import Arrays, Header, Released, tell
 from privfield.privacy.rounding import sqrt_below
 from privfield.privacy.stability import check_stable_budget
+from privfield.privacy.terms import Terms
 from privfield.progress import Progress, ProgressCallback
 from privfield.schema import Schema
 
@@ -97,16 +102,27 @@ def stability_is_likely(
     if min_weight is None or not isinstance(budget, ApproxDP) or not budget.exact_delta:
         return False
     try:
-        first = check_stable_budget(share_out(budget).structure)
-        variables = find_variables(data, schema, None)
+        structure = _structure(data, schema, share_out(budget), min_weight, adjacency)
     except InputError:
         return False
-    rows = public_rows(data, variables, Adjacency.parse(adjacency))
-    if rows is None or not isinstance(first, ApproxDP):
+    rows, terms = known_rows(data), structure.terms
+    if rows is None or not terms.rows_are_public or not isinstance(terms.budget, ApproxDP):
         return False
     weight = float(check_min_weight(min_weight))
-    chance = plan_blocks(variables.shape, first, rows=rows, min_weight=weight).chance
+    chance = plan_blocks(schema.shape, terms.budget, rows=rows, min_weight=weight).chance
     return chance is not None and chance >= _LIKELY
+
+
+def _structure(
+    data: Any, schema: Schema, shares: Shares, min_weight: float, adjacency: str
+) -> StableStructure:
+    """The first step, checked."""
+    return StableStructure(
+        Terms(shares.structure, Adjacency.parse(adjacency), unit=unit_of(schema)),
+        variables=find_variables(data, schema, None),
+        schema=schema,
+        min_weight=min_weight,
+    )
 
 
 def measure_stable(
@@ -138,10 +154,12 @@ def measure_stable(
     shares = share_out(budget)
     neighbours = Adjacency.parse(adjacency)
     weight = check_min_weight(min_weight)
-    variables = find_variables(data, schema, None)
-    blocks = _check_both(schema, variables, shares, weight, adjacency, noise, max_bytes)
+    check_noise(noise)
+    structure = _structure(data, schema, shares, min_weight, adjacency)
+    check_choice(schema, None, max_bytes)
+    variables, blocks = structure.variables, structure.parts
     check_extras(insecure_seed, progress)
-    rows = public_rows(data, variables, neighbours)
+    rows = known_rows(data) if structure.terms.rows_are_public else None
     if rows is not None and rows < blocks:
         raise InputError(
             f"data has {rows:,} rows, too few for {blocks:,} blocks of a stable structure; use "
@@ -194,32 +212,12 @@ def measure_stable(
         cost=shares.cost,
         budget=budget,
         adjacency=neighbours,
-        unit=variables.unit,
+        unit=str(unit_of(schema)),
         request=request,
         ledger=ledger,
         job=job,
     )
     return StableSelection.from_bytes(released)
-
-
-def _check_both(
-    schema: Schema,
-    variables: Variables,
-    shares: Shares,
-    weight: Fraction,
-    adjacency: str,
-    noise: str,
-    max_bytes: float,
-) -> int:
-    """Refuse before the charge whatever either step would refuse after it; the number of blocks."""
-    check_noise(noise)
-    neighbours = Adjacency.parse(adjacency)
-    marginal_sensitivity(neighbours, 1, 1)  # refuses other adjacencies
-    task = check_task(
-        variables, shares.structure, "edge-majority", 2, None, weight, neighbours, None, None
-    )
-    check_choice(schema, None, max_bytes)
-    return task.blocks
 
 
 def _tables(

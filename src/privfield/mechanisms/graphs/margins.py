@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfield.privacy.adjacency import Adjacency
-
-CERTAIN = 1 << 40  # the stability of what no data could change
+from privfield.privacy.stability import CERTAIN
 
 Edge = tuple[int, int]
 
@@ -29,10 +28,10 @@ class Step:
     Under add-remove, rows is the smaller number of the two neighbours.
     """
 
-    constant: Fraction
-    per_row: Fraction
+    constant: Fraction | int
+    per_row: Fraction | int
 
-    def at(self, rows: int) -> Fraction:
+    def at(self, rows: int) -> Fraction | int:
         """For data sets of that many rows."""
         return self.constant + self.per_row * rows
 
@@ -45,9 +44,9 @@ def stability(margin: Fraction, rows: int, step: Step, adjacency: Adjacency) -> 
     """
     if margin <= 0:
         return 0
-    growth = step.per_row if adjacency is Adjacency.ADD_REMOVE else Fraction(0)
+    growth = step.per_row if adjacency is Adjacency.ADD_REMOVE else 0
 
-    def moved(people: int) -> Fraction:
+    def moved(people: int) -> Fraction | int:
         return people * step.at(rows) + growth * (people * (people - 1) // 2)
 
     low, high = 0, 1

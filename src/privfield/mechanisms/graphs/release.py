@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar
 
 from privfield.errors import InputError
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import Budget, NonPrivate
-from privfield.privacy.released import Arrays, Header, Released, cost_from_json, cost_to_json
+from privfield.privacy.released import Released
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -63,35 +63,6 @@ class StructureRelease(Released):
         for edge in self.edges:
             found.add_edges_from(combinations(edge, 2))
         return found
-
-    def _parts(self) -> tuple[Header, Arrays]:
-        header: dict[str, Any] = {
-            "names": list(self.names),
-            "edges": None if self.edges is None else [list(edge) for edge in self.edges],
-            "method": self.method,
-            "rule": self.rule,
-            "cost": cost_to_json(self.cost),
-            "adjacency": str(self.adjacency),
-            "blocks": self.blocks,
-            "stamp": self.stamp,
-        }
-        return header, {}
-
-    @classmethod
-    def _from_parts(cls, header: Header, arrays: Arrays) -> Self:
-        edges, cost = header["edges"], cost_from_json(header["cost"])
-        if cost is None:
-            raise ValueError
-        return cls(
-            tuple(header["names"]),
-            None if edges is None else tuple(tuple(edge) for edge in edges),
-            header["method"],
-            header["rule"],
-            cost,
-            Adjacency.parse(header["adjacency"]),
-            header["blocks"],
-            header["stamp"],
-        )
 
     def __repr__(self) -> str:
         stamp = f"{self.stamp}. " if self.stamp else ""

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import KW_ONLY, asdict, dataclass
 from fractions import Fraction
-from itertools import combinations
-from typing import Any
+from itertools import combinations, product
+from typing import Any, ClassVar
 
-from privfield.data.signs import check_variables
+import numpy as np
+
+from privfield.data.rows import find_variables
+from privfield.data.signs import check_variables, open_signs
+from privfield.data.table import open_table
 from privfield.errors import InputError
-from privfield.mechanisms.graphs.blocks import find_variables
 from privfield.mechanisms.graphs.margins import (
-    CERTAIN,
     Edge,
     Step,
     covariances,
@@ -21,21 +24,42 @@ from privfield.mechanisms.graphs.margins import (
     stability,
     threshold_graph,
 )
+from privfield.mechanisms.graphs.mechanism import StableGraph
 from privfield.mechanisms.graphs.release import StructureRelease, named_edges
-from privfield.mechanisms.moments.mechanism import check_extras
+from privfield.mechanisms.graphs.votes import Decision
 from privfield.mechanisms.moments.sums import sum_moments
+from privfield.mechanisms.worlds import rows_of
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import ApproxDP, NonPrivate
 from privfield.privacy.ledger import Ledger
-from privfield.privacy.mechanism import release
-from privfield.privacy.randomness import Entropy
-from privfield.privacy.released import cost_to_json, stamp_of, tell
+from privfield.privacy.mechanism import Run, World
+from privfield.privacy.randomness import Randomness
+from privfield.privacy.released import cost_to_json
 from privfield.privacy.rounding import exact
-from privfield.privacy.stability import check_stable_budget, may_release
-from privfield.progress import Progress, ProgressCallback
+from privfield.privacy.stability import CERTAIN
+from privfield.privacy.terms import Terms
+from privfield.progress import ProgressCallback
 from privfield.schema import Schema
 
-Found = tuple[list[Edge], int]  # a graph and its stability
+Counts = dict[tuple[int, int, int], int]  # how often each row occurs
+
+# Near these one row moves a lead by more than half of what `step` allows ...
+_TWO_LEVELS: dict[Adjacency, Counts] = {
+    Adjacency.ADD_REMOVE: {(0, 0, 0): 9, (0, 0, 1): 2, (0, 1, 1): 1, (1, 0, 0): 2, (1, 1, 0): 1},
+    Adjacency.REPLACE_ONE: {(0, 0, 0): 2, (0, 0, 1): 1, (1, 0, 1): 2, (1, 1, 0): 7},
+}
+_THREE_LEVELS: dict[Adjacency, Counts] = {
+    Adjacency.ADD_REMOVE: {(0, 0, 0): 5, (0, 1, 0): 2, (1, 0, 0): 3, (2, 0, 0): 2}
+    | {(2, 0, 1): 1, (2, 1, 1): 1},
+    Adjacency.REPLACE_ONE: {(0, 0, 0): 2, (0, 1, 0): 1, (0, 1, 1): 1, (1, 0, 1): 4}
+    | {(2, 0, 1): 3, (2, 1, 0): 1},
+}
+# ... and this tree one row can nearly change.
+_STABLE: Counts = {(0, 0, 0): 6, (0, 0, 1): 1, (0, 1, 1): 3, (1, 0, 0): 3, (1, 1, 0): 4} | {
+    (1, 1, 1): 7
+}
+
+Found = tuple[list[Edge], Fraction | None, int]  # a graph, its margin, the number of rows
 
 
 def measure_correlation_graph(
@@ -57,46 +81,20 @@ def measure_correlation_graph(
     With `centred=False` the mean product E[x_i x_j] takes the covariance's place: half as
     sensitive, but not about dependence unless the variables are + as often as −.
     """
-    _refuse_people(schema, "correlation")
+    refuse_people(schema, "correlation")
     labels = check_variables(data, schema, names)
-    bound = exact(threshold, "threshold")
-    if not 0 <= bound < 1:
-        raise InputError(f"threshold must lie in [0, 1); got {threshold}.")
-    neighbours = _check_adjacency(adjacency)
-    steps = {  # proofs: docs/privacy/stable-statistics.md
-        (Adjacency.REPLACE_ONE, True): Step(Fraction(-4), Fraction(4)),
-        (Adjacency.ADD_REMOVE, True): Step(bound, 4 + 2 * bound),
-        (Adjacency.REPLACE_ONE, False): Step(Fraction(2), Fraction(0)),
-        (Adjacency.ADD_REMOVE, False): Step(1 + bound, Fraction(0)),
-    }
-    step = steps[neighbours, bool(centred)]
-
-    def prepare() -> Callable[[], Found]:
-        from privfield.data.signs import read_signs
-
-        batches = read_signs(data, schema)
-
-        def find() -> Found:
-            pairs, singles, rows = sum_moments(batches, len(labels))
-            statistics = covariances(pairs, singles, rows) if centred else pairs
-            unit = rows**2 if centred else rows
-            edges, margin = threshold_graph(statistics, bound * unit)
-            return edges, _stability(margin, rows, step, neighbours)
-
-        return find
-
-    return _release(
-        prepare,
-        labels,
-        schema,
-        {"method": "correlation", "threshold": str(bound), "centred": bool(centred)},
+    terms = Terms(
         budget,
-        neighbours,
-        ledger,
-        job,
-        insecure_seed,
-        progress,
+        Adjacency.parse(adjacency),
+        ledger=ledger,
+        job=job,
+        insecure_seed=insecure_seed,
+        progress=progress,
     )
+    mechanism = CorrelationGraph(
+        terms, names=labels, schema=schema, threshold=threshold, centred=bool(centred)
+    )
+    return mechanism.release(data)
 
 
 def measure_chow_liu(
@@ -115,40 +113,196 @@ def measure_chow_liu(
 
     Dependence is the total variation between two variables' joint distribution and independence.
     """
-    _refuse_people(schema, "chow-liu")
+    refuse_people(schema, "chow-liu")
     labels = find_variables(data, schema, names).names
-    binary = schema is None or set(schema.shape) <= {1, 2}
-    neighbours = _check_adjacency(adjacency)
-    if neighbours is Adjacency.ADD_REMOVE:
-        step = Step(Fraction(0), Fraction(4))
-    else:
-        step = Step(Fraction(-4), Fraction(4)) if binary else Step(Fraction(-6), Fraction(6))
-    pairs = list(combinations(range(len(labels)), 2))
+    terms = Terms(
+        budget,
+        Adjacency.parse(adjacency),
+        ledger=ledger,
+        job=job,
+        insecure_seed=insecure_seed,
+        progress=progress,
+    )
+    return ChowLiuTree(terms, names=labels, schema=schema).release(data)
 
-    def prepare() -> Callable[[], Found]:
-        tables = _pair_tables(data, schema, len(labels), pairs)
+
+@dataclass(frozen=True, eq=False)
+class StatisticGraph(StableGraph):
+    """A graph read off exact sums of all rows, with a margin that one row moves by `step`."""
+
+    page = "stable-statistics.md"
+    method: ClassVar[str]
+
+    _: KW_ONLY
+    names: tuple[str, ...]
+    schema: Schema | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        refuse_people(self.schema, self.method)
+
+    @property
+    @abstractmethod
+    def step(self) -> Step:
+        """How far one row moves the margin."""
+
+    @abstractmethod
+    def opened(self, data: Any) -> Callable[[], Found]:
+        """Check what is public; what is returned counts and finds the graph."""
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What defines the graph."""
+        return {"method": self.method}
+
+    @property
+    def title(self) -> str:
+        """How many variables, and how."""
+        return f"graph of {len(self.names)} variables by {self.method}, if stable"
+
+    def request(self) -> dict[str, Any]:
+        """Variables, method and budget."""
+        return {
+            "what": "structure",
+            "schema": None if self.schema is None else asdict(self.schema),
+            "names": self.names,
+            "about": self.about,
+            "spend": cost_to_json(self.cost),
+            "adjacency": str(self.terms.adjacency),
+            "insecure": self.terms.insecure_seed is not None,
+        }
+
+    def open(self, data: Any) -> Run[StructureRelease]:
+        """Sum over all rows, find the graph, and let it out or not."""
+        find, p = self.opened(data), len(self.names)
+
+        def run(randomness: Randomness) -> StructureRelease:
+            self.terms.tell("counting")
+            edges, margin, rows = find()
+            value = np.zeros(p * (p - 1) // 2, bool)
+            value[[i * (2 * p - i - 1) // 2 + j - i - 1 for i, j in edges]] = True
+            steps = CERTAIN
+            if margin is not None:
+                steps = stability(margin, rows, self.step, self.terms.adjacency)
+            chosen = self.let_out(randomness, Decision(value, steps))
+            ends = [each[chosen].tolist() for each in np.triu_indices(p, 1)] if chosen else [[], []]
+            return StructureRelease(
+                self.names,
+                None if chosen is None else named_edges(self.names, [*zip(*ends, strict=True)]),
+                self.method,
+                "stable statistics",
+                self.cost,
+                self.terms.adjacency,
+                stamp=self.terms.stamp,
+            )
+
+        return run
+
+
+@dataclass(frozen=True, eq=False)
+class CorrelationGraph(StatisticGraph):
+    """±1 variables joined where |covariance|, or |mean product|, exceeds a threshold."""
+
+    noun = "correlation graphs"
+    method = "correlation"
+
+    _: KW_ONLY
+    threshold: float | Fraction
+    centred: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 <= self.bound < 1:
+            raise InputError(f"threshold must lie in [0, 1); got {self.threshold}.")
+
+    @property
+    def bound(self) -> Fraction:
+        """The threshold, exactly."""
+        return exact(self.threshold, "threshold")
+
+    @property
+    def step(self) -> Step:
+        """Of a covariance times rows², or of a sum of products."""
+        replaced = self.terms.adjacency is Adjacency.REPLACE_ONE
+        if self.centred:
+            return Step(-4, 4) if replaced else Step(self.bound, 4 + 2 * self.bound)
+        return Step(2, 0) if replaced else Step(1 + self.bound, 0)
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """The threshold, and of what."""
+        return {"method": self.method, "threshold": str(self.bound), "centred": self.centred}
+
+    def opened(self, data: Any) -> Callable[[], Found]:
+        """Sums of products and of single variables."""
+        signs = open_signs(data, self.schema)[0]
+
+        def find() -> Found:
+            pairs, singles, rows = sum_moments(signs(), len(self.names))
+            statistics = covariances(pairs, singles, rows) if self.centred else pairs
+            unit = rows**2 if self.centred else rows
+            return *threshold_graph(statistics, self.bound * unit), rows
+
+        return find
+
+    @classmethod
+    def worlds(cls, terms: Terms) -> Iterator[World]:
+        """Thresholds that are just met or missed: halved steps would show."""
+        units = list(product((-1, 1), repeat=2))
+        low, high = units[0], units[-1]
+        cases = [
+            (True, Fraction(0), [[low] * 2, [low] * 10, [low, high] * 4]),
+            (True, Fraction(1, 3), [[low] * 8, [low, high] * 3]),
+            (False, Fraction(1, 2), [[low] * 3, [low] * 4, [low] * 7]),
+            (False, Fraction(1, 4), [[low] * 5, [low] * 5 + [units[1]] * 2]),
+        ]
+        for centred, threshold, starts in cases:
+            mechanism = cls(terms, names=("a", "b"), threshold=threshold, centred=centred)
+            name = f"{'covariances' if centred else 'products'} above {threshold}"
+            yield World(mechanism, units, rows_of(2), starts, name, seldom=True)
+
+
+@dataclass(frozen=True, eq=False)
+class ChowLiuTree(StatisticGraph):
+    """The spanning tree of strongest dependences (Chow & Liu 1968)."""
+
+    noun = "Chow–Liu trees"
+    method = "chow-liu"
+
+    @property
+    def step(self) -> Step:
+        """Of a lead of one weight over another, each a total variation times rows²."""
+        if self.terms.adjacency is Adjacency.ADD_REMOVE:
+            return Step(0, 4)
+        binary = self.schema is None or set(self.schema.shape) <= {1, 2}
+        return Step(-4, 4) if binary else Step(-6, 6)
+
+    def opened(self, data: Any) -> Callable[[], Found]:
+        """Tables of all pairs."""
+        pairs = list(combinations(range(len(self.names)), 2))
+        tables = _pair_tables(data, self.schema, len(self.names), pairs)
 
         def find() -> Found:
             counts, rows = tables()
             weights = [(dependence(t), pair) for t, pair in zip(counts, pairs, strict=True)]
-            tree, lead = spanning_tree(len(labels), weights)
-            margin = None if lead is None else Fraction(lead)
-            return tree, _stability(margin, rows, step, neighbours)
+            tree, lead = spanning_tree(len(self.names), weights)
+            return tree, None if lead is None else Fraction(lead), rows
 
         return find
 
-    return _release(
-        prepare,
-        labels,
-        schema,
-        {"method": "chow-liu"},
-        budget,
-        neighbours,
-        ledger,
-        job,
-        insecure_seed,
-        progress,
-    )
+    @classmethod
+    def worlds(cls, terms: Terms) -> Iterator[World]:
+        """Tables in which one row changes the tree by much: halved steps would show."""
+        adjacency = terms.adjacency
+        levels = Schema({"a": 3, "b": 2, "c": 2})
+        cases = (
+            ("two levels", None, [_TWO_LEVELS[adjacency], _STABLE], [(0, 1, 1), (1, 0, 1)]),
+            ("three levels", levels, [_THREE_LEVELS[adjacency]], [(1, 1, 0)]),
+        )
+        for name, schema, tables, units in cases:
+            starts = [[row for row, many in t.items() for _ in range(many)] for t in tables]
+            mechanism = cls(terms, names=("a", "b", "c"), schema=schema)
+            yield World(mechanism, [(1, 1, 1), *units], rows_of(3), starts, name, seldom=True)
 
 
 def _pair_tables(
@@ -156,14 +310,12 @@ def _pair_tables(
 ) -> Callable[[], tuple[list[Any], int]]:
     """Check everything public; what is returned counts the pairs' tables and the rows."""
     from privfield.data.counting.count import count_tables
-    from privfield.data.signs import read_signs
-    from privfield.data.table import open_table
 
     if schema is None:
-        signs = read_signs(data)
+        signs = open_signs(data)[0]
 
         def count_signs() -> tuple[list[Any], int]:
-            moments = sum_moments(signs, variables)
+            moments = sum_moments(signs(), variables)
             return [_table_of_signs(*moments, i, j) for i, j in pairs], moments[2]
 
         return count_signs
@@ -179,89 +331,15 @@ def _pair_tables(
 
 def _table_of_signs(pairs: Any, singles: Any, rows: int, i: int, j: int) -> Any:
     """The counts of (−, −), (−, +), (+, −), (+, +) from sums of ±1."""
-    import numpy as np
-
     a, b, ab = int(singles[i]), int(singles[j]), int(pairs[i, j])
     cells = [rows - a - b + ab, rows - a + b - ab, rows + a - b - ab, rows + a + b + ab]
     return np.array(cells, np.int64).reshape(2, 2) // 4
 
 
-def _stability(margin: Fraction | None, rows: int, step: Step, adjacency: Adjacency) -> int:
-    return CERTAIN if margin is None else stability(margin, rows, step, adjacency)
-
-
-def _refuse_people(schema: Schema | None, method: str) -> None:
+def refuse_people(schema: Schema | None, method: str) -> None:
+    """One row is one person here."""
     if isinstance(schema, Schema) and schema.unit is not None:
         raise InputError(
             f"schema: method={method!r} protects one row, not a person. For people use "
             "pf.StructureLearner(method='regression') with pf.Person(column, rows=1)."
         )
-
-
-def _check_adjacency(adjacency: str) -> Adjacency:
-    neighbours = Adjacency.parse(adjacency)
-    if neighbours is Adjacency.FLIP_OUTCOME:
-        raise InputError("adjacency must be 'replace-one' or 'add-remove' for structure.")
-    return neighbours
-
-
-def _release(
-    prepare: Callable[[], Callable[[], Found]],
-    labels: tuple[str, ...],
-    schema: Schema | None,
-    about: dict[str, Any],
-    budget: ApproxDP | NonPrivate,
-    adjacency: Adjacency,
-    ledger: Ledger | None,
-    job: str | None,
-    insecure_seed: int | None,
-    progress: ProgressCallback | None,
-) -> StructureRelease:
-    """Charge, find the graph, and let it out or not."""
-    spend = check_stable_budget(budget)
-    check_extras(insecure_seed, progress)
-
-    def make() -> Callable[[], bytes]:
-        find = prepare()
-
-        def run() -> bytes:
-            tell(progress, Progress("counting"))
-            edges, steps = find()
-            entropy = Entropy.system() if insecure_seed is None else Entropy.insecure(insecure_seed)
-            allowed = isinstance(spend, NonPrivate) or may_release(
-                steps, spend.exact_epsilon, spend.exact_delta, entropy=entropy
-            )
-            result = StructureRelease(
-                labels,
-                named_edges(labels, edges) if allowed else None,
-                about["method"],
-                "stable statistics",
-                spend,
-                adjacency,
-                stamp=stamp_of(spend, insecure_seed),
-            )
-            return result.to_bytes()
-
-        return run
-
-    request = {
-        "what": "structure",
-        "schema": None if schema is None else asdict(schema),
-        "names": labels,
-        "about": about,
-        "spend": cost_to_json(spend),
-        "adjacency": str(adjacency),
-        "insecure": insecure_seed is not None,
-    }
-    released = release(
-        make,
-        what=f"graph of {len(labels)} variables by {about['method']}, if stable",
-        cost=spend,
-        budget=spend,
-        adjacency=adjacency,
-        unit="row",
-        request=request,
-        ledger=ledger,
-        job=job,
-    )
-    return StructureRelease.from_bytes(released)

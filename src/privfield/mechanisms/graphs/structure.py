@@ -3,57 +3,40 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import KW_ONLY, asdict, dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privfield.data.rows import Rows, Variables, find_variables, open_rows
+from privfield.data.table import known_rows, unit_of
 from privfield.errors import InputError
 from privfield.mechanisms.graphs.block_plan import MOST_BLOCKS, RULES, plan_blocks, possible_edges
-from privfield.mechanisms.graphs.blocks import (
-    Variables,
-    cut_by_coins,
-    cut_evenly,
-    find_variables,
-    open_rows,
-    public_rows,
-    rows_are_fixed,
-)
+from privfield.mechanisms.graphs.blocks import cut_by_coins, cut_evenly
+from privfield.mechanisms.graphs.finders import LevelStructure, SpinStructure
+from privfield.mechanisms.graphs.mechanism import StableGraph
 from privfield.mechanisms.graphs.release import StructureRelease, named_edges
 from privfield.mechanisms.graphs.user_learner import UserFinder
-from privfield.mechanisms.graphs.votes import DECIDE, Finder, cast_vote
-from privfield.mechanisms.moments.mechanism import check_extras
+from privfield.mechanisms.graphs.votes import DECIDE, Decision, Votes, cast_vote
+from privfield.mechanisms.worlds import people_of, rows_of
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import ApproxDP, Budget, NonPrivate
 from privfield.privacy.ledger import Ledger
-from privfield.privacy.mechanism import release
-from privfield.privacy.randomness import Entropy
-from privfield.privacy.released import stamp_of, tell
+from privfield.privacy.mechanism import Run, World
+from privfield.privacy.randomness import Randomness
 from privfield.privacy.rounding import exact
-from privfield.privacy.stability import check_stable_budget as check_stable_budget
-from privfield.privacy.stability import may_release
-from privfield.progress import Progress, ProgressCallback
-from privfield.schema import Schema
+from privfield.privacy.stability import CERTAIN
+from privfield.privacy.terms import Terms
+from privfield.progress import ProgressCallback
+from privfield.schema import Person, Schema
 
 UserLearner = Callable[[NDArray[Any]], Any]
 
 _MOST_CELLS = 1 << 24  # of one matrix of weights, and of one vote
-
-
-@dataclass(frozen=True)
-class _Task:
-    """What is looked for and how it is decided, checked."""
-
-    variables: Variables
-    candidates: Sequence[tuple[int, ...]]
-    finder: Finder
-    alone: Finder  # the same on all rows, without a guard: for NON_PRIVATE
-    rule: str
-    blocks: int
-    adjacency: Adjacency
 
 
 def measure_structure(
@@ -87,79 +70,204 @@ def measure_structure(
     the block votes for a graph without edges. It must look at nothing but its rows. Try it on
     made-up rows with `pf.NON_PRIVATE`, where its errors show.
     """
-    spend = check_stable_budget(budget)
-    neighbours = Adjacency.parse(adjacency)
-    if neighbours is Adjacency.FLIP_OUTCOME:
-        raise InputError("adjacency must be 'replace-one' or 'add-remove'; got 'flip-outcome'.")
-    check_extras(insecure_seed, progress)
-    weight = check_min_weight(min_weight)
-    variables = find_variables(data, schema, names)
-    task = _check_task(
-        *(variables, spend, rule, order, blocks, weight, neighbours, learner, learner_seconds)
+    terms = Terms(
+        budget,
+        Adjacency.parse(adjacency),
+        unit=unit_of(schema),
+        ledger=ledger,
+        job=job,
+        insecure_seed=insecure_seed,
+        progress=progress,
     )
-    rows = public_rows(data, variables, neighbours)
-    if isinstance(spend, ApproxDP) and rows is not None and rows < task.blocks:
-        raise InputError(
-            f"data has {rows:,} rows, too few for {task.blocks} blocks. A stable release needs "
-            "many rows in each block: see privfield.mechanisms.graphs.block_plan.plan_blocks, or "
-            "select edges instead with pf.MarginalLearner(budget, cliques='learn')."
-        )
-    stamp = stamp_of(spend, insecure_seed)
+    mechanism = StableStructure(
+        terms,
+        variables=find_variables(data, schema, names),
+        schema=schema,
+        min_weight=min_weight,
+        rule=rule,
+        order=order,
+        blocks=blocks,
+        learner=learner,
+        learner_seconds=learner_seconds,
+    )
+    return mechanism.release(data)
 
-    def prepare() -> Callable[[], bytes]:
-        read = open_rows(data, schema, variables)
 
-        def run() -> bytes:
-            tell(progress, Progress("reading"))
-            found: NDArray[np.bool_] | None
-            if isinstance(spend, ApproxDP):
-                entropy = _entropy(insecure_seed)
-                found = _vote(read(), task, spend, entropy, progress)
-            else:
-                tell(progress, Progress("learning"))
-                found = task.alone(read())
-            edges = None
-            if found is not None:
-                chosen = [task.candidates[n] for n in np.flatnonzero(found).tolist()]
-                edges = named_edges(variables.names, chosen)
+@dataclass(frozen=True, eq=False)
+class StableStructure(StableGraph):
+    """A graph that blocks of rows vote for."""
+
+    noun = "stable structure"
+    page = "structure.md"
+
+    _: KW_ONLY
+    variables: Variables
+    schema: Schema | None = None
+    min_weight: float | Fraction = 0.2
+    rule: str = "edge-majority"
+    order: int = 2
+    blocks: int | None = None
+    learner: UserLearner | None = None
+    learner_seconds: float | None = 60.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_min_weight(self.min_weight)
+        unit = None if self.schema is None else self.schema.unit
+        if unit is not None and unit.rows != 1:
+            raise InputError(
+                "schema: each person must be in one block only, with one row: say "
+                f"pf.Person({unit.column!r}, rows=1); got rows={unit.rows}."
+            )
+        if self.rule not in RULES:
+            legal = ", ".join(map(repr, RULES))
+            raise InputError(f"release must be one of {legal}; got {self.rule!r}.")
+        _check_order(self.order, self.variables)
+        learner: object = self.learner
+        if learner is not None and not callable(learner):
+            raise InputError(f"learner must be a function of rows; got {type(learner).__name__}.")
+        seconds = self.learner_seconds
+        if seconds is not None and exact(seconds, "learner_seconds") <= 0:
+            raise InputError(f"learner_seconds must be above 0, or None; got {seconds}.")
+        self.parts  # noqa: B018  # refuses a number of blocks that is none
+
+    @cached_property
+    def parts(self) -> int:
+        """The number of blocks: as asked for, or the one that needs the fewest rows."""
+        if self.blocks is not None:
+            return _check_blocks(self.blocks)
+        if not isinstance(self.terms.budget, ApproxDP):
+            return 1
+        shape = self.variables.shape
+        return plan_blocks(shape, self.terms.budget, rule=self.rule, order=self.order).blocks
+
+    @property
+    def title(self) -> str:
+        """How many variables and blocks."""
+        names = self.variables.names
+        return f"stable structure of {len(names)} variables from {self.parts} blocks"
+
+    def request(self) -> dict[str, Any]:
+        """Variables, what an edge is, and how it is decided."""
+        own = self.learner is not None
+        return {
+            "what": "structure",
+            "schema": None if self.schema is None else asdict(self.schema),
+            "names": self.variables.names,
+            "learner": f"{self.learner!r}".partition(" at 0x")[0] if own else None,
+            "learner_seconds": str(self.learner_seconds) if own else None,
+            "min_weight": str(check_min_weight(self.min_weight)),
+            "order": int(self.order),
+            "rule": self.rule,
+            "blocks": self.parts,
+            "adjacency": str(self.terms.adjacency),
+            "insecure": self.terms.insecure_seed is not None,
+        }
+
+    def open(self, data: Any) -> Run[StructureRelease]:
+        """Read all rows, let the blocks vote, and let the graph out or not."""
+        terms, names, private = self.terms, self.variables.names, self.terms.is_private
+        count = known_rows(data) if terms.rows_are_public else None
+        if private and count is not None and count < self.parts:
+            raise InputError(
+                f"data has {count:,} rows, too few for {self.parts} blocks. A stable release needs "
+                "many rows in each block: see privfield.mechanisms.graphs.block_plan.plan_blocks, "
+                "or select edges instead with pf.MarginalLearner(budget, cliques='learn')."
+            )
+        read = open_rows(data, self.schema, self.variables)
+        built = self._built()
+
+        def run(randomness: Randomness) -> StructureRelease:
+            terms.tell("reading")
+            rows = read()
+            decide = self._vote if private else self._learn
+            chosen = self.let_out(randomness, decide(rows, built, randomness))
+            edges = None if chosen is None else [built.candidates[n] for n in chosen]
             return StructureRelease(
-                variables.names,
-                edges,
-                "regression" if learner is None else "learner",
-                task.rule if isinstance(spend, ApproxDP) else "none",
-                spend,
-                neighbours,
-                task.blocks if isinstance(spend, ApproxDP) else None,
-                stamp,
-            ).to_bytes()
+                names,
+                None if edges is None else named_edges(names, edges),
+                "regression" if self.learner is None else "learner",
+                self.rule if private else "none",
+                self.cost,
+                terms.adjacency,
+                self.parts if private else None,
+                terms.stamp,
+            )
 
         return run
 
-    request = {
-        "what": "structure",
-        "schema": None if schema is None else asdict(schema),
-        "names": variables.names,
-        "learner": None if learner is None else f"{learner!r}".partition(" at 0x")[0],
-        "learner_seconds": None if learner is None else str(learner_seconds),
-        "min_weight": str(weight),
-        "order": int(order),
-        "rule": rule,
-        "blocks": task.blocks,
-        "adjacency": str(neighbours),
-        "insecure": insecure_seed is not None,
-    }
-    released = release(
-        prepare,
-        what=f"stable structure of {len(variables.names)} variables from {task.blocks} blocks",
-        cost=spend,
-        budget=spend,
-        adjacency=neighbours,
-        unit=variables.unit,
-        request=request,
-        ledger=ledger,
-        job=job,
-    )
-    return StructureRelease.from_bytes(released)
+    def _built(self) -> SpinStructure | LevelStructure:
+        """Our own learner, which also numbers the possible edges."""
+        weight = float(check_min_weight(self.min_weight))
+        if self.variables.binary:
+            return SpinStructure(len(self.variables.names), int(self.order), weight)
+        return LevelStructure(self.variables.shape, weight)
+
+    def _vote(
+        self, rows: Rows, built: SpinStructure | LevelStructure, randomness: Randomness
+    ) -> Decision:
+        """All votes, and what they decide."""
+        cut = cut_evenly if self.terms.rows_are_public else cut_by_coins
+        blocks = cut(rows, self.parts, randomness.coins())
+        finder = built if self.learner is None else self._user(built, randomness)
+
+        def votes() -> Iterator[Votes]:
+            for number, block in enumerate(blocks, 1):
+                yield cast_vote(finder, block, len(built.candidates))
+                self.terms.tell("voting", number)
+
+        return DECIDE[self.rule](votes(), self.parts, len(built.candidates))
+
+    def _learn(
+        self, rows: Rows, built: SpinStructure | LevelStructure, randomness: Randomness
+    ) -> Decision:
+        """From all rows, without privacy: errors of a user's learner show."""
+        self.terms.tell("learning")
+        own = built if self.learner is None else self._user(built, randomness).vote
+        return Decision(own(rows), CERTAIN)
+
+    def _user(self, built: SpinStructure | LevelStructure, randomness: Randomness) -> UserFinder:
+        assert self.learner is not None
+        limit = None if self.learner_seconds is None else float(self.learner_seconds)
+        names, coins = self.variables.names, randomness.coins()
+        return UserFinder(self.learner, names, built.candidates, limit, coins)
+
+    @classmethod
+    def worlds(cls, terms: Terms) -> Iterator[World]:
+        """Blocks of a few rows, each of which can change its block's vote."""
+        none, all_ = (0, 0, 0), (1, 1, 1)
+        rows = [none, (0, 1, 1), (1, 1, 0), all_]
+        people: list[Any] = [(none,), (all_, none), ((0, 1, 1), all_)]
+        mixed = [(1, 0, 0)] * 2 + [(0, 1, 1)] * 2 + [all_] * 6
+        starts = [[all_] * 10, [none] * 3 + [all_] * 6, mixed]
+        if terms.adjacency is Adjacency.ADD_REMOVE:  # of few neighbours each: more of them
+            starts += [[none] * many + [all_] * 12 for many in range(1, 4)]
+        for rule in RULES:
+            for unit in (None, Person("id", rows=1)):
+                schema = Schema({"a": 2, "b": 2, "c": 2}, unit=unit)
+                mechanism = cls(
+                    replace(terms, unit=unit_of(schema)),
+                    variables=Variables(schema.names, schema.shape),
+                    schema=schema,
+                    rule=rule,
+                    blocks=5,
+                    learner=_all_agree,
+                )
+                yield World(
+                    mechanism,
+                    rows if unit is None else people,
+                    rows_of(3) if unit is None else people_of(schema.names),
+                    starts if unit is None else [[(row,) for row in start] for start in starts],
+                    f"{rule}, {'rows' if unit is None else 'people'}",
+                    coins_by_place=True,
+                    seldom=True,
+                )
+
+
+def _all_agree(rows: Rows) -> list[tuple[int, int]]:
+    """For small worlds: an edge for each variable that is + in every row of the block."""
+    edges = ((0, 1), (0, 2), (1, 2))
+    return [edge for edge, yes in zip(edges, rows.min(axis=0) > 0, strict=True) if yes]
 
 
 def check_min_weight(min_weight: object) -> Fraction:
@@ -170,57 +278,7 @@ def check_min_weight(min_weight: object) -> Fraction:
     return weight
 
 
-def _check_task(
-    variables: Variables,
-    spend: ApproxDP | NonPrivate,
-    rule: str,
-    order: int,
-    blocks: int | None,
-    weight: Fraction,
-    adjacency: Adjacency,
-    learner: UserLearner | None,
-    seconds: float | None,
-) -> _Task:
-    if rule not in RULES:
-        legal = ", ".join(map(repr, RULES))
-        raise InputError(f"release must be one of {legal}; got {rule!r}.")
-    degree = _check_order(order, variables)
-    if learner is not None and not callable(learner):
-        raise InputError(f"learner must be a function of rows; got {type(learner).__name__}.")
-    if seconds is not None and exact(seconds, "learner_seconds") <= 0:
-        raise InputError(f"learner_seconds must be above 0, or None; got {seconds}.")
-    candidates, finder, alone = _finder(variables, degree, weight, learner, seconds)
-    count = _check_blocks(blocks)
-    if count is None:
-        count = 1
-        if isinstance(spend, ApproxDP):
-            count = plan_blocks(variables.shape, spend, rule=rule, order=degree).blocks
-    return _Task(variables, candidates, finder, alone, rule, count, adjacency)
-
-
-def _finder(
-    variables: Variables,
-    order: int,
-    weight: Fraction,
-    learner: UserLearner | None,
-    seconds: float | None,
-) -> tuple[Sequence[tuple[int, ...]], Finder, Finder]:
-    from privfield.mechanisms.graphs.finders import LevelStructure, SpinStructure
-
-    built: SpinStructure | LevelStructure
-    if variables.binary:
-        built = SpinStructure(len(variables.names), order, float(weight))
-    else:
-        built = LevelStructure(variables.shape, float(weight))
-    if learner is None:
-        return built.candidates, built, built
-    user = UserFinder(
-        learner, variables.names, built.candidates, None if seconds is None else float(seconds)
-    )
-    return built.candidates, user, user.vote
-
-
-def _check_order(order: object, variables: Variables) -> int:
+def _check_order(order: object, variables: Variables) -> None:
     p = len(variables.names)
     whole = isinstance(order, int | np.integer) and not isinstance(order, bool)
     if not whole or not 2 <= int(order) <= max(p, 2):  # type: ignore[call-overload]
@@ -237,42 +295,12 @@ def _check_order(order: object, variables: Variables) -> int:
             f"data: {p:,} variables with order={degree} have too many possible edges; use fewer "
             "variables, coarser levels or a smaller order."
         )
-    return degree
 
 
-def _check_blocks(blocks: object) -> int | None:
-    if blocks is None:
-        return None
+def _check_blocks(blocks: object) -> int:
     whole = isinstance(blocks, int | np.integer) and not isinstance(blocks, bool)
     if not whole or not 1 <= int(blocks) <= MOST_BLOCKS:  # type: ignore[call-overload]
         raise InputError(
             f"blocks must be a whole number from 1 to {MOST_BLOCKS:,}, or None; got {blocks!r}."
         )
     return int(blocks)  # type: ignore[call-overload, no-any-return]
-
-
-def _entropy(insecure_seed: int | None) -> Entropy:
-    return Entropy.system() if insecure_seed is None else Entropy.insecure(insecure_seed)
-
-
-def _vote(
-    rows: NDArray[Any],
-    task: _Task,
-    budget: ApproxDP,
-    entropy: Entropy,
-    progress: ProgressCallback | None,
-) -> NDArray[np.bool_] | None:
-    """All votes, the decision, and the one coin that says whether it is released."""
-    cut = cut_evenly if rows_are_fixed(task.variables, task.adjacency) else cut_by_coins
-    parts = cut(rows, task.blocks, entropy)
-    size = len(task.candidates)
-
-    def votes() -> Any:
-        for number, part in enumerate(parts, 1):
-            yield cast_vote(task.finder, part, size)
-            tell(progress, Progress("voting", number))
-
-    decision = DECIDE[task.rule](votes(), task.blocks, size)
-    epsilon, delta = budget.exact_epsilon, budget.exact_delta
-    released = may_release(decision.stability, epsilon, delta, entropy=entropy)
-    return decision.value if released else None

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import ctypes
+import random
 import threading
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from privfield.privacy.randomness import Entropy
 
 _POLL = 0.05  # seconds between looks at a running learner
 _PATIENCE = 10  # times the limit, on the clock on the wall
@@ -21,7 +24,8 @@ class UserFinder:
 
     It runs in a thread of its own, which sees no Ctrl-C. Past `seconds` of its own processor time
     (ten times as much on the clock, should it sleep) it is stopped and votes for nothing; processor
-    time, because the load that other blocks leave on the machine must not change a vote.
+    time, because the load that other blocks leave on the machine must not change a vote. Each call
+    starts from a random state of its own, drawn from `coins`.
     """
 
     def __init__(
@@ -30,15 +34,18 @@ class UserFinder:
         names: Sequence[str],
         candidates: Sequence[tuple[int, ...]],
         seconds: float | None,
+        coins: Entropy,
     ) -> None:
         self._learner = learner
         self._place = {name: number for number, name in enumerate(names)}
         self._number = {edge: number for number, edge in enumerate(candidates)}
         self._seconds = seconds
+        self._coins = coins
 
     def __call__(self, rows: NDArray[Any]) -> NDArray[np.bool_]:
         """The vote of one block."""
-        return np.asarray(run_alone(lambda: self.vote(rows), self._seconds))
+        with fresh_random_state(self._coins):
+            return np.asarray(run_alone(lambda: self.vote(rows), self._seconds))
 
     def vote(self, rows: NDArray[Any]) -> NDArray[np.bool_]:
         """Ask the learner, here and now; anything but a list of edges raises."""
@@ -58,6 +65,23 @@ class UserFinder:
         if isinstance(end, bool) or not isinstance(end, int | np.integer):
             raise TypeError("an edge is a tuple of column numbers or names")
         return int(end)
+
+
+@contextmanager
+def fresh_random_state(coins: Entropy) -> Iterator[None]:
+    """Seed `random` and `np.random` anew, and put both back afterwards.
+
+    They belong to the whole program: how much a learner draws depends on its rows, and the next
+    block, or whoever draws after the release, would draw other numbers.
+    """
+    ours, theirs = random.getstate(), np.random.get_state()
+    random.seed(coins.bits(256))
+    np.random.seed(coins.words(8).view(np.uint32))
+    try:
+        yield
+    finally:
+        random.setstate(ours)
+        np.random.set_state(theirs)
 
 
 def run_alone(call: Callable[[], Any], seconds: float | None) -> Any:

@@ -14,12 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privfield.privacy.stability import majority_stability, mode_stability
+from privfield.privacy.laws import Whole
+from privfield.privacy.stability import CERTAIN, majority_stability, mode_stability
 
 Votes = NDArray[np.bool_]
 Finder = Callable[[NDArray[Any]], Votes]
-
-_CERTAIN = 1 << 40  # the stability of what no vote could change
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +27,18 @@ class Decision:
 
     value: Votes
     stability: int
+
+    def as_whole(self) -> Whole:
+        """The stability, and all candidates as bits of whole numbers: what a stable law takes."""
+        bits = np.packbits(self.value)
+        words = np.pad(bits, (0, -len(bits) % 8)).view("<i8")
+        return np.concatenate([np.array([self.stability], np.int64), words.astype(np.int64)])
+
+
+def candidates_in(words: Whole, size: int) -> list[int]:
+    """The numbers of the candidates whose bits are set."""
+    bits = np.unpackbits(words.astype("<i8").view(np.uint8), count=size)
+    return np.flatnonzero(bits).tolist()
 
 
 def cast_vote(finder: Finder, rows: NDArray[Any], size: int) -> Votes:
@@ -50,7 +61,7 @@ def decide_by_majority(votes: Iterable[Votes], blocks: int, size: int) -> Decisi
     for vote in votes:
         yes += vote
     counts = np.unique(yes).tolist()
-    stable = min((majority_stability(count, blocks) for count in counts), default=_CERTAIN)
+    stable = min((majority_stability(count, blocks) for count in counts), default=CERTAIN)
     return Decision(2 * yes > blocks, stable)
 
 
@@ -59,7 +70,7 @@ def decide_by_mode(votes: Iterable[Votes], blocks: int, size: int) -> Decision:
     cast = Counter(np.packbits(vote).tobytes() for vote in votes)
     most = max(cast, key=lambda ballot: (cast[ballot], ballot))
     value = np.unpackbits(np.frombuffer(most, np.uint8), count=size).astype(bool)
-    return Decision(value, mode_stability(cast.values()) if size else _CERTAIN)
+    return Decision(value, mode_stability(cast.values()) if size else CERTAIN)
 
 
 DECIDE = {"edge-majority": decide_by_majority, "mode": decide_by_mode}
