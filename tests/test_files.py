@@ -1,6 +1,7 @@
 """Saved files: whole or not at all, and damage is a clear error."""
 
 import io
+import os
 import zipfile
 
 import numpy as np
@@ -76,3 +77,62 @@ def test_bad_places(tmp_path):
         read_bytes(tmp_path / "none")
     with pytest.raises(pf.InputError, match="cannot read"):
         read_bytes(tmp_path)
+
+
+def test_a_file_that_would_unpack_to_too_much_is_refused_before_it_does(monkeypatch):
+    big = pack("thing", {}, {"x": np.zeros(2_000_000)})
+    assert len(big) < 50_000
+    monkeypatch.setattr("privfield.files.MOST_BYTES", 10**6)
+    with pytest.raises(pf.InputError, match=r"it would unpack to 16,000,\d+ bytes in 2 parts"):
+        unpack("thing", big, "it")
+
+
+def test_a_part_longer_than_it_declares_is_refused():
+    """A bomb may lie about its size: nothing is read beyond what was declared."""
+    buffer = io.BytesIO(pack("thing", {}, {"x": np.zeros(100_000)}))
+    data = bytearray(buffer.getvalue())
+    declared = (800_128).to_bytes(4, "little")
+    assert data.count(declared) >= 1
+    lying = bytes(data).replace(declared, (64).to_bytes(4, "little"))
+    with pytest.raises(pf.InputError, match="damaged"):
+        unpack("thing", lying, "it")
+
+
+def test_a_file_of_another_kind_is_not_unpacked(monkeypatch):
+    monkeypatch.setattr(np, "load", lambda *a, **k: pytest.fail("its arrays were read"))
+    with pytest.raises(pf.InputError, match="'model' is needed"):
+        unpack("model", PACKED, "it")
+
+
+@pytest.mark.parametrize("moment", ["open", "write", "replace"])
+def test_a_signal_at_any_moment_leaves_nothing_behind(tmp_path, monkeypatch, moment):
+    """Also between the file's making and the first line of the block."""
+    real = {"open": open, "replace": os.replace}
+
+    def stopped(*arguments, **options):
+        if moment == "open":
+            real["open"](*arguments, **options).close()  # it exists, and then the signal comes
+        raise KeyboardInterrupt
+
+    if moment == "open":
+        monkeypatch.setattr("builtins.open", stopped)
+    elif moment == "replace":
+        monkeypatch.setattr(os, "replace", stopped)
+    with pytest.raises(KeyboardInterrupt), write_whole(tmp_path / "out") as file:
+        file.write(b"half")
+        raise KeyboardInterrupt
+    monkeypatch.undo()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_kill_left_is_swept_when_it_is_ours_and_old(tmp_path):
+    ours = tmp_path / f".out.{'0' * 16}.privfield-part"
+    young = tmp_path / f".out.{'1' * 16}.privfield-part"
+    others = [tmp_path / ".out.0000.privfield-part", tmp_path / f".in.{'0' * 16}.privfield-part"]
+    for path in (ours, young, *others):
+        path.write_bytes(b"x")
+        if path != young:
+            os.utime(path, (1, 1))
+    with write_whole(tmp_path / "out") as file:
+        file.write(b"whole")
+    assert sorted(tmp_path.iterdir()) == sorted([tmp_path / "out", young, *others])

@@ -5,10 +5,11 @@ from __future__ import annotations
 import io
 import json
 import os
-import tempfile
+import re
+import time
 import zipfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -19,41 +20,52 @@ from privfield.errors import InputError
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # a fixed time stamp: equal values give equal bytes
 _HEADER = "privfield.json"
+MOST_BYTES = 2**30  # that a file may unpack to
+_MOST_ENTRIES = 100_000
+_TEMPORARY = ".privfield-part"  # how a file in the making is called
+_OLD = 3600.0  # seconds, after which nobody is making it any more
 
 
 @contextmanager
 def write_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Open a temporary file next to `path` that takes its place once the block ends well.
 
-    On any error, Ctrl-C included, `path` stays as it was.
+    On any error, Ctrl-C included, `path` stays as it was and nothing is left behind. What a
+    `kill -9` left of an earlier attempt is removed when it is an hour old.
     """
     target = Path(path)
     if not target.parent.is_dir():
         raise InputError(f"path: the folder {str(target.parent)!r} does not exist.")
     if target.is_dir():
         raise InputError(f"path: {str(target)!r} is a folder; a file name is needed.")
+    _sweep(target)
+    # named before it exists: a signal at any moment from now on finds it
+    temporary = target.parent / f".{target.name}.{os.urandom(8).hex()}{_TEMPORARY}"
     try:
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    except OSError as error:
-        raise InputError(
-            f"path: cannot write in {str(target.parent)!r}: {error.strerror}."
-        ) from None
-    try:
-        with os.fdopen(handle, "wb") as file:
+        with open(temporary, "xb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())
         os.replace(temporary, target)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        if error.filename == str(temporary):
+            where = str(target.parent)
+            raise InputError(f"path: cannot write in {where!r}: {error.strerror}.") from None
+        raise
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
 
 
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+def _sweep(target: Path) -> None:
+    """Remove what was left of earlier attempts at this file, if it is ours and old."""
+    pattern = re.compile(rf"\.{re.escape(target.name)}\.[0-9a-f]{{16}}{re.escape(_TEMPORARY)}")
+    with suppress(OSError):
+        for name in os.listdir(target.parent):
+            left = target.parent / name
+            if pattern.fullmatch(name) and time.time() - left.stat().st_mtime > _OLD:
+                left.unlink(missing_ok=True)
 
 
 def pack(kind: str, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
@@ -75,12 +87,21 @@ def unpack(kind: str, data: bytes, source: str) -> tuple[dict[str, Any], dict[st
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             names = archive.namelist()
-            if _HEADER not in names or archive.testzip() is not None:
+            if _HEADER not in names:
                 raise InputError(f"{source} is not a privfield file, or it is damaged.")
-            header = json.loads(archive.read(_HEADER))
+            size = sum(entry.file_size for entry in archive.infolist())
+            if size > MOST_BYTES or len(names) > _MOST_ENTRIES:  # before anything is unpacked
+                raise InputError(
+                    f"{source} would unpack to {size:,} bytes in {len(names):,} parts; "
+                    f"{MOST_BYTES:,} bytes in {_MOST_ENTRIES:,} parts are read at most."
+                )
+            header = json.loads(_read(archive, _HEADER))
+            if not isinstance(header, dict) or header.get("kind") != kind:
+                found = header.get("kind") if isinstance(header, dict) else None
+                raise InputError(f"{source} holds {found!r}; {kind!r} is needed.")
             arrays = {
                 name.removesuffix(".npy"): np.load(
-                    io.BytesIO(archive.read(name)), allow_pickle=False
+                    io.BytesIO(_read(archive, name)), allow_pickle=False
                 )
                 for name in names
                 if name.endswith(".npy")
@@ -89,10 +110,17 @@ def unpack(kind: str, data: bytes, source: str) -> tuple[dict[str, Any], dict[st
         raise
     except Exception:  # zipfile, zlib, json and numpy raise many kinds on damaged bytes
         raise InputError(f"{source} is not a privfield file, or it is damaged.") from None
-    if not isinstance(header, dict) or header.get("kind") != kind:
-        found = header.get("kind") if isinstance(header, dict) else None
-        raise InputError(f"{source} holds {found!r}; {kind!r} is needed.")
     return header, arrays
+
+
+def _read(archive: zipfile.ZipFile, name: str) -> bytes:
+    """A part, no longer than it declares to be."""
+    declared = archive.getinfo(name).file_size
+    with archive.open(name) as file:
+        data = file.read(declared + 1)
+    if len(data) > declared:
+        raise ValueError
+    return data
 
 
 def read_bytes(path: str | os.PathLike[str]) -> bytes:

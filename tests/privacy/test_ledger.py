@@ -4,6 +4,7 @@ import json
 import math
 import multiprocessing
 import os
+import random
 import re
 import sqlite3
 import subprocess
@@ -353,7 +354,7 @@ def test_a_ledger_of_a_later_format_is_refused(path):
     pf.Ledger(path, total=pf.PureDP(1))
     with sqlite3.connect(path) as db:
         db.execute("PRAGMA user_version = 99")
-    with pytest.raises(pf.InputError, match="ledger format 99; this is 1"):
+    with pytest.raises(pf.InputError, match="ledger format 99; this is 2"):
         pf.Ledger(path)
 
 
@@ -473,3 +474,134 @@ def test_two_hundred_kills_never_leave_noise_without_its_charge(tmp_path):
     assert charged <= begun and len(begun - charged) <= 200  # no charge out of thin air
     unfinished = [job for job in charged if ledger.result(job) is None]
     assert unfinished  # some were killed between the charge and the release: paid, not released
+
+
+# -- damage
+
+
+def three_charges(path):
+    ledger = pf.Ledger(path, total=pf.PureDP(10))
+    for number in range(3):
+        job = ledger.charge("a table", pf.PureDP(Fraction(number + 1, 3)), "replace-one")
+        ledger.keep(job, bytes([number]) * 500)
+    return ledger
+
+
+def contents(path):
+    ledger = pf.Ledger(path)
+    found = ledger.charges()
+    return ledger.total, ledger.spent, found, [ledger.result(charge.job) for charge in found]
+
+
+@pytest.mark.parametrize("kind", ["flip", "cut"])
+def test_a_damaged_file_is_refused_or_says_the_same(path, kind):
+    """Of 400 single-bit flips and 150 truncations none may load with other numbers."""
+    three_charges(path)
+    whole, before = path.read_bytes(), contents(path)
+    rng, refused = random.Random(5), 0
+    near = whole.index(b"1/3")  # of a cost
+    for number in range(400 if kind == "flip" else 150):
+        if kind == "flip":
+            place = near - 64 + number % 128 if number < 200 else rng.randrange(len(whole))
+            data = bytearray(whole)
+            data[place] ^= 1 << rng.randrange(8)
+        else:
+            data = whole[: rng.randrange(len(whole))]
+        path.write_bytes(bytes(data))
+        found = before
+        try:
+            found = contents(path)
+        except pf.InputError:
+            refused += 1
+        assert found == before
+    assert refused > (100 if kind == "flip" else 140)
+
+
+def test_every_link_of_the_chain_counts(path):
+    ledger = three_charges(path)
+    head = ledger.head
+    assert len(head) == 64
+    changes = (
+        "UPDATE charges SET cost = replace(cost, '1/3', '1/9')",
+        "UPDATE charges SET time = '2020-01-01T00:00:00+00:00' WHERE number = 2",
+        "UPDATE meta SET value = replace(value, '10', '99') WHERE name = 'total'",
+        "UPDATE results SET data = x'00' WHERE job = (SELECT job FROM charges WHERE number = 1)",
+        "DELETE FROM results WHERE job = (SELECT job FROM charges WHERE number = 3)",
+        "DELETE FROM charges WHERE number = 3",
+        "DELETE FROM links WHERE number = 6",
+        "DROP TABLE links",
+    )
+    whole = path.read_bytes()
+    for change in changes:
+        path.write_bytes(whole)
+        with sqlite3.connect(path) as db:
+            db.execute(change)
+        with pytest.raises(
+            pf.InputError, match=r"damaged: .* is not as it was written\. Use a copy"
+        ):
+            pf.Ledger(path)
+    path.write_bytes(whole)
+    ledger = pf.Ledger(path)
+    assert ledger.head == head
+    ledger.charge("more", pf.PureDP(1), "replace-one")
+    assert ledger.head != head
+
+
+def test_a_ledger_of_version_0_1_opens_and_gets_its_chain(path):
+    """The tables as that version made them."""
+    with sqlite3.connect(path) as db:
+        db.executescript("""
+            CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+            CREATE TABLE charges (number INTEGER PRIMARY KEY AUTOINCREMENT,
+                job TEXT NOT NULL UNIQUE, what TEXT NOT NULL, cost TEXT NOT NULL,
+                claim TEXT NOT NULL, adjacency TEXT NOT NULL, unit TEXT NOT NULL,
+                request TEXT NOT NULL, version TEXT NOT NULL, time TEXT NOT NULL);
+            CREATE TABLE results (job TEXT PRIMARY KEY REFERENCES charges(job), data BLOB NOT NULL);
+            INSERT INTO meta VALUES ('total', '{"kind": "pure", "epsilon": "2"}'),
+                ('adjacency', 'replace-one'), ('unit', 'row'), ('adding', '0'), ('stable', '0');
+            INSERT INTO charges VALUES (1, 'old', 'tables', '{"kind": "pure", "epsilon": "1"}',
+                'null', 'replace-one', 'row', 'digest', '0.1', '2026-01-01T00:00:00+00:00');
+            INSERT INTO results VALUES ('old', x'0102');
+            PRAGMA application_id = 1346784324; PRAGMA user_version = 1;
+        """)
+    ledger = pf.Ledger(path)
+    assert ledger.spent.epsilon == 1 and ledger.result("old") == b"\x01\x02"
+    assert (
+        ledger.charge("tables", pf.PureDP(1), "replace-one", job="old", request="digest") == "old"
+    )
+    ledger.charge("more", pf.PureDP(1), "replace-one")
+    assert len(pf.Ledger(path).head) == 64 and pf.Ledger(path).spent.epsilon == 2
+    with sqlite3.connect(path) as db:
+        db.execute("UPDATE results SET data = x'0103'")
+    with pytest.raises(pf.InputError, match="damaged"):
+        pf.Ledger(path)
+
+
+def test_a_damaged_journal_is_not_read(path):
+    ledger = pf.Ledger(path, total=pf.PureDP(1))
+    journal = ledger.journal(ledger.charge("x", pf.PureDP(1), "replace-one"))
+    assert journal.read(0) is None and journal.write(0, b"outcome") == b"outcome"
+    assert journal.write(0, b"another") == journal.read(0) == b"outcome"
+    with sqlite3.connect(path) as db:
+        db.execute("UPDATE journal SET data = replace(data, 'o', 'u')")
+        db.execute("UPDATE journal SET data = CAST(data AS BLOB)")
+    with pytest.raises(pf.InputError, match="damaged: step 0 of the job"):
+        journal.read(0)
+
+
+def test_a_charge_must_keep_its_claim(path):
+    ledger = pf.Ledger(path, total=pf.ApproxDP(5, 1e-5))
+    with pytest.raises(pf.InputError, match=r"claim: a cost of .* does not keep"):
+        ledger.charge("x", pf.ZCDP(1), "replace-one", claim=pf.ApproxDP(1, 1e-6))
+
+
+def test_only_a_ledger_without_charges_is_withdrawn(path):
+    ledger = pf.Ledger(path, total=pf.PureDP(1))
+    other = pf.Ledger(path)
+    ledger.withdraw()
+    with pytest.raises(pf.InputError):  # whoever charges next finds no ledger, and fails
+        other.charge("x", pf.PureDP(1), "replace-one")
+    again = pf.Ledger(path, total=pf.PureDP(3))
+    again.charge("x", pf.PureDP(1), "replace-one")
+    again.withdraw()
+    assert pf.Ledger(path).spent.epsilon == 1

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _WEAK = 7  # the ε from which somebody who knows all else may guess right in 999 of 1000 cases
 
 
-class Purse:
+class Spending:
     """The ledger of a command, if there is one; a new one is made only when `open` is called."""
 
     def __init__(
@@ -134,8 +134,8 @@ class Purse:
 
     def _forget(self) -> None:
         """Take back a ledger made for a release that was refused: its total is not settled yet."""
-        if self._made and self.ledger is not None and not self.ledger.charges():
-            self.ledger.path.unlink()
+        if self._made and self.ledger is not None:
+            self.ledger.withdraw()
 
     def _after(self, learner: Any) -> str:
         charges = self.charged()

@@ -6,6 +6,7 @@ choose each release after seeing the last: docs/privacy/composition.md.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import sqlite3
@@ -39,9 +40,18 @@ from privfield.privacy.composition import (
     spent_epsilon,
 )
 from privfield.privacy.rounding import Number, exact, float_above
+from privfield.privacy.sealing import (
+    FORMAT,
+    LATER,
+    bring_up_to_date,
+    check_sealed,
+    check_whole,
+    damaged,
+    head_of,
+    seal,
+)
 
 _APPLICATION = 0x50464C44  # "PFLD" in the SQLite header: how a ledger is recognised
-_FORMAT = 1
 _TABLES = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE charges (
@@ -50,10 +60,6 @@ CREATE TABLE charges (
     request TEXT NOT NULL, version TEXT NOT NULL, time TEXT NOT NULL);
 CREATE TABLE results (job TEXT PRIMARY KEY REFERENCES charges(job), data BLOB NOT NULL);
 """
-_JOURNAL = """
-CREATE TABLE IF NOT EXISTS journal (
-    job TEXT NOT NULL, step INTEGER NOT NULL, data BLOB NOT NULL, PRIMARY KEY (job, step))
-"""  # ledgers of version 0.1 have none yet
 
 
 @dataclass(frozen=True)
@@ -115,6 +121,7 @@ class Ledger:
                 if total is None:
                     raise InputError(f"{str(path)!r} is an empty file; to start, give a total.")
                 _create(db, total, wanted or Adjacency.REPLACE_ONE, stable)
+            check_whole(db)
             state = _read_state(db)
         self.total, self.adjacency = state.total, state.adjacency
         if total is not None and total != self.total:
@@ -148,11 +155,14 @@ class Ledger:
                 f"adjacency: this ledger is for {self.adjacency} releases; got {str(adjacency)!r}. "
                 "One data set needs one notion of neighbours."
             )
+        if claim is not None and not cost <= claim:
+            raise InputError(f"claim: a cost of {cost} does not keep {claim}.")
         _check_text(job="x" if job is None else job, what=what, unit=unit, request=request or "x")
         name = job or uuid.uuid4().hex
         also = claim.to_json() if isinstance(claim, ApproxDP) else None
         row = (what, json.dumps(cost.to_json()), json.dumps(also), unit, request)
         with self._transaction("write") as db:
+            bring_up_to_date(db)
             known = db.execute(
                 "SELECT what, cost, claim, unit, request FROM charges WHERE job = ?", (name,)
             ).fetchone()
@@ -179,6 +189,7 @@ class Ledger:
                     datetime.now(UTC).isoformat(timespec="seconds"),
                 ),
             )
+            seal(db, "charge", name)
         return name
 
     def knows(self, job: str) -> bool:
@@ -192,6 +203,7 @@ class Ledger:
         """What that job released, if it got so far."""
         with self._transaction("read") as db:
             row = db.execute("SELECT data FROM results WHERE job = ?", (job,)).fetchone()
+            check_sealed(db, "result", job, row is not None)
         return None if row is None else bytes(row[0])
 
     def keep(self, job: str, data: bytes) -> bytes:
@@ -201,10 +213,12 @@ class Ledger:
         one draw of noise.
         """
         with self._transaction("write") as db:
+            bring_up_to_date(db)
             if db.execute("SELECT 1 FROM charges WHERE job = ?", (job,)).fetchone() is None:
                 raise InputError(f"job {job!r} was never charged to this ledger.")
-            db.execute("INSERT OR IGNORE INTO results VALUES (?, ?)", (job, data))
-            db.execute(_JOURNAL)
+            if db.execute("SELECT 1 FROM results WHERE job = ?", (job,)).fetchone() is None:
+                db.execute("INSERT INTO results VALUES (?, ?)", (job, data))
+                seal(db, "result", job)
             db.execute("DELETE FROM journal WHERE job = ?", (job,))  # the result has it all
             row = db.execute("SELECT data FROM results WHERE job = ?", (job,)).fetchone()
         return bytes(row[0])
@@ -217,6 +231,27 @@ class Ledger:
         """All charges, oldest first."""
         with self._transaction("read") as db:
             return _read_state(db).charges
+
+    @property
+    def head(self) -> str:
+        """The hash that covers everything in the ledger so far.
+
+        Whoever wrote it down can tell later whether an older copy took the ledger's place.
+        """
+        with self._transaction("read") as db:
+            return head_of(db)
+
+    def withdraw(self) -> None:
+        """Make a ledger that nothing was charged to an empty file again; a charged one stays.
+
+        One exclusive transaction: whoever would charge it next finds no ledger and fails.
+        """
+        with self._transaction("write") as db:
+            if not _read_state(db).charges:
+                for name in ("results", "charges", "meta", "journal", "links"):
+                    db.execute(f"DROP TABLE IF EXISTS {name}")
+                db.execute("PRAGMA application_id = 0")
+                db.execute("PRAGMA user_version = 0")
 
     @property
     def unit(self) -> str | None:
@@ -305,7 +340,7 @@ class Ledger:
                 if db.in_transaction:
                     db.execute("ROLLBACK")
                 raise
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:
             busy = isinstance(error, sqlite3.OperationalError) and "no such" not in str(error)
             reason = "it is in use, read-only or full" if busy else "it is not a ledger, or damaged"
             raise InputError(f"path: cannot use {name!r} as a ledger: {reason}.") from None
@@ -322,22 +357,25 @@ class LedgerJournal:
 
     def read(self, number: int) -> bytes | None:
         """What a step gave out, if it got so far."""
-        with self.ledger._transaction("write") as db:
-            db.execute(_JOURNAL)
+        with self.ledger._transaction("read") as db:
             return self._known(db, number)
 
     def write(self, number: int, data: bytes) -> bytes:
         """Keep an outcome durably; where another process was first, its outcome counts."""
         with self.ledger._transaction("write") as db:
-            db.execute(_JOURNAL)
-            row = (self.job, number, data)
+            row = (self.job, number, hashlib.sha256(data).digest() + data)
             db.execute("INSERT OR IGNORE INTO journal VALUES (?, ?, ?)", row)
             return self._known(db, number) or data
 
     def _known(self, db: sqlite3.Connection, number: int) -> bytes | None:
         query = "SELECT data FROM journal WHERE job = ? AND step = ?"
         row = db.execute(query, (self.job, number)).fetchone()
-        return None if row is None else bytes(row[0])
+        if row is None:
+            return None
+        own, data = bytes(row[0][:32]), bytes(row[0][32:])
+        if own != hashlib.sha256(data).digest():
+            raise damaged(f"step {number} of the job {self.job!r}")
+        return data
 
 
 @dataclass(frozen=True)
@@ -407,24 +445,24 @@ def _is_ledger(db: sqlite3.Connection, path: Path) -> bool:
     """True for a ledger, False for an empty file; an `InputError` for anything else."""
     application = db.execute("PRAGMA application_id").fetchone()[0]
     version = db.execute("PRAGMA user_version").fetchone()[0]
-    if application == 0 and db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0:
+    own = "SELECT count(*) FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'"
+    if application == 0 and db.execute(own).fetchone()[0] == 0:
         return False
     if application != _APPLICATION:
         raise InputError(f"path: {str(path)!r} is a database, but not a privfield ledger.")
-    if version != _FORMAT:
-        raise InputError(f"path: {str(path)!r} has ledger format {version}; this is {_FORMAT}.")
+    if version not in (1, FORMAT):
+        raise InputError(f"path: {str(path)!r} has ledger format {version}; this is {FORMAT}.")
     return True
 
 
 def _create(
     db: sqlite3.Connection, total: Budget, adjacency: Adjacency, stable: Fraction | None
 ) -> None:
-    for statement in _TABLES.split(";"):
-        if statement.strip():
-            db.execute(statement)
+    for statement in filter(str.strip, (_TABLES + LATER).split(";")):
+        db.execute(statement)
     rows = {"total": json.dumps(total.to_json()), "adjacency": str(adjacency)}
     if stable is not None:
         rows["stable_delta"] = str(stable)
     db.executemany("INSERT INTO meta VALUES (?, ?)", rows.items())
     db.execute(f"PRAGMA application_id = {_APPLICATION}")
-    db.execute(f"PRAGMA user_version = {_FORMAT}")
+    db.execute(f"PRAGMA user_version = {FORMAT}")

@@ -16,6 +16,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from privfield.errors import InputError
+
 _COINS = 1 << 16  # rows of a sample at a time
 
 
@@ -140,7 +142,7 @@ class Randomness:
     def public_seed(self) -> int:
         """A seed for what is computed from outcomes alone; the same when the job goes on."""
         number, entropy = self._next()
-        words = self._once(number, lambda: entropy.words(1).astype(np.int64))
+        words = self._once(number, "a public seed", lambda: entropy.words(1).astype(np.int64))
         return int(words[0]) & (2**63 - 1)
 
     def _outcome(self, law: Step, values: NDArray[np.int64], entropy: Entropy) -> NDArray[np.int64]:
@@ -153,20 +155,22 @@ class Randomness:
             return number, Entropy.system()
         return number, Entropy.insecure(split_seed(self._seed, number))
 
-    def _once(self, number: int, make: Callable[[], NDArray[np.int64]]) -> NDArray[np.int64]:
+    def _once(
+        self, number: int, asked: str, make: Callable[[], NDArray[np.int64]]
+    ) -> NDArray[np.int64]:
+        """Read back what was drawn for the same question, or draw and keep it."""
         if self._journal is None:
             return make()
+        mark = hashlib.sha256(asked.encode()).digest()
         known = self._journal.read(number)
         if known is None:
-            known = self._journal.write(number, _to_bytes(make()))
-        return _from_bytes(known)
-
-
-class Likeliest(Randomness):
-    """Every step gives out what is likeliest: a run on made-up records that noise does not lead."""
-
-    def _outcome(self, law: Step, values: NDArray[np.int64], entropy: Entropy) -> NDArray[np.int64]:
-        return law.likeliest(values)
+            known = self._journal.write(number, mark + _to_bytes(make()))
+        if known[: len(mark)] != mark:
+            raise InputError(
+                "job: what this job drew before answers another question. It was begun with "
+                "other software or on another machine: finish it there, or use a new job."
+            )
+        return _from_bytes(known[len(mark) :])
 
 
 def split_seed(seed: int, number: int) -> int:

@@ -12,7 +12,7 @@ from privfield.cli.terminal.console import note, say, say_json, say_stamp
 from privfield.errors import InputError
 
 if TYPE_CHECKING:
-    from privfield.cli.spending import Purse
+    from privfield.cli.spending import Spending
     from privfield.planning.forecast import Plan
     from privfield.privacy.budgets import Budget
     from privfield.schema import Schema
@@ -78,7 +78,7 @@ def fit(
     from privfield.cli.arguments.sizes import public_rows, read_bytes_count
     from privfield.cli.commands.learners import in_words as in_words_of
     from privfield.cli.commands.learners import labelled, make_learner, selects
-    from privfield.cli.spending import Purse, ask
+    from privfield.cli.spending import Spending, ask
     from privfield.cli.terminal.bars import bars
     from privfield.learners.base import attach_card
     from privfield.words import counted
@@ -88,7 +88,7 @@ def fit(
     rules = read_schema(schema)
     wanted = read_cliques(cliques, rules)
     table = open_data(file, rules)
-    purse = Purse(ledger, total, job, budget, adjacency)
+    purse = Spending(ledger, total, job, budget, adjacency)
     common: dict[str, Any] = {
         "budget": budget,
         "adjacency": adjacency,
@@ -177,7 +177,7 @@ def expected_error(forecast: Plan, method: str) -> float | None:
     return found[0].expected_error if found else None
 
 
-def _announce(file: str, schema: Schema, adjacency: str, purse: Purse, seed: int | None) -> None:
+def _announce(file: str, schema: Schema, adjacency: str, purse: Spending, seed: int | None) -> None:
     from privfield.cli.spending import warn_of_seed
 
     unit = "one row" if schema.unit is None else f"one person ({schema.unit.column})"

@@ -62,7 +62,7 @@ def peer(
     """Say what is protected, spend, estimate, write."""
     from privfield.cli.arguments.budget import read_budget
     from privfield.cli.arguments.files import check_output
-    from privfield.cli.spending import Purse, ask, warn_of_seed
+    from privfield.cli.spending import Spending, ask, warn_of_seed
     from privfield.cli.terminal.bars import bars
     from privfield.data.network.read import read_network
     from privfield.data.sources.paths import check_data_path
@@ -76,7 +76,7 @@ def peer(
     for path in (edges, outcomes):
         check_data_path(path)
     network = read_network(edges, scaling)
-    purse = Purse(ledger, total, job, budget, "flip-outcome")
+    purse = Spending(ledger, total, job, budget, "flip-outcome")
     warn_of_seed(insecure_seed)
     if insecure_seed is None:
         note("Protected: each outcome. Not protected: the network, and who is in it.")

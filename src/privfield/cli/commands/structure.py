@@ -66,7 +66,7 @@ def structure(
     from privfield.cli.arguments.budget import in_words, read_budget
     from privfield.cli.arguments.files import check_output, open_data, read_schema
     from privfield.cli.arguments.sizes import public_rows
-    from privfield.cli.spending import Purse, ask, warn_of_seed
+    from privfield.cli.spending import Spending, ask, warn_of_seed
     from privfield.cli.terminal.bars import bars
     from privfield.learners.structure import StructureLearner
     from privfield.privacy.released import cost_to_json
@@ -83,7 +83,7 @@ def structure(
         raise InputError(f"--output must end in {', '.join(SUFFIXES)}; got {target.name!r}.")
     rules = read_schema(schema)
     table = open_data(file, rules)
-    purse = Purse(ledger, total, job, budget, adjacency)
+    purse = Spending(ledger, total, job, budget, adjacency)
     extra: dict[str, Any] = {} if release is None else {"release": release}
     learner = StructureLearner(
         budget,
