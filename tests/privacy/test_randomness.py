@@ -1,10 +1,16 @@
 """Bits, words and bounded integers come out uniform, and only the system source is secure."""
 
 from collections import Counter
+from fractions import Fraction
 
 import numpy as np
+import pytest
 
-from privfield.privacy.randomness import Entropy
+import privfield as pf
+from privfield.privacy.laws import Noise
+from privfield.privacy.mechanism import MemoryJournal
+from privfield.privacy.noise import NoiseLaw
+from privfield.privacy.randomness import Entropy, Randomness
 
 
 def test_only_system_entropy_is_secure():
@@ -51,3 +57,18 @@ def test_below_is_exactly_uniform_when_bytes_are():
 
 def test_below_one_needs_no_randomness():
     assert Entropy(lambda size: bytes(size)).below(1) == 0
+
+
+def test_a_journal_answers_only_the_question_that_was_asked():
+    """Other software, or another machine, may come to another law at the same step."""
+    journal = MemoryJournal()
+    law, values = Noise.on(NoiseLaw("discrete-laplace", 2.0), 3), np.arange(3)
+    first = Randomness(None, journal).draw("tables", law, values)
+    assert (Randomness(None, journal).draw("tables", law, values) == first).all()
+    for step, other, numbers in (
+        ("table", law, values),
+        ("tables", law.quieter(Fraction(2)), values),
+        ("tables", law, np.arange(4)),
+    ):
+        with pytest.raises(pf.InputError, match="answers another question"):
+            Randomness(None, journal).draw(step, other, numbers)

@@ -13,11 +13,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from privfield.errors import InputError
 from privfield.privacy.budgets import Budget, Cost, NonPrivate
 from privfield.privacy.laws import total_loss
 from privfield.privacy.mechanism import Mechanism, MemoryJournal, World
 from privfield.privacy.randomness import Draw, Likeliest, Randomness
 
+_DIFFERENT = "neighbours take different steps, or draw from different laws"
 SLACK = 1 + Fraction(1, 10**9)  # what floats in the noise scales may hide
 
 
@@ -63,11 +65,14 @@ def _one(
 ) -> tuple[float, str | None]:
     journal = MemoryJournal()
     leading, released = watched(mechanism, data, seed, journal)
-    following, again = watched(mechanism, neighbour, seed, journal)
+    try:
+        following, again = watched(mechanism, neighbour, seed, journal)
+    except InputError:  # the journal answers another question
+        return 1.0, _DIFFERENT
     mine = [(draw.step, draw.law, draw.values.shape) for draw in leading]
     yours = [(draw.step, draw.law, draw.values.shape) for draw in following]
     if mine != yours:
-        return 1.0, "neighbours take different steps, or draw from different laws"
+        return 1.0, _DIFFERENT
     if released != again:
         return 1.0, "what is released depends on records beyond what was drawn"
     cost = mechanism.cost

@@ -5,6 +5,7 @@ docs/privacy/mechanisms.md says why a job that was cut off goes on instead of dr
 
 from __future__ import annotations
 
+import hashlib
 import io
 import math
 import os
@@ -116,7 +117,11 @@ class Randomness:
     def draw(self, step: str, law: Step, values: NDArray[np.int64]) -> NDArray[np.int64]:
         """What the law makes of the exact values: read back, or drawn and kept."""
         number, entropy = self._next()
-        result = self._once(number, lambda: self._outcome(law, values, entropy))
+        result = self._once(
+            number,
+            lambda: f"{step}: {law!r} of {np.shape(values)}",
+            lambda: self._outcome(law, values, entropy),
+        )
         if self._watch is not None:
             self._watch(Draw(step, law, np.array(values), np.array(result)))
         return result
@@ -142,7 +147,7 @@ class Randomness:
     def public_seed(self) -> int:
         """A seed for what is computed from outcomes alone; the same when the job goes on."""
         number, entropy = self._next()
-        words = self._once(number, "a public seed", lambda: entropy.words(1).astype(np.int64))
+        words = self._once(number, lambda: "public seed", lambda: entropy.words(1).astype(np.int64))
         return int(words[0]) & (2**63 - 1)
 
     def _outcome(self, law: Step, values: NDArray[np.int64], entropy: Entropy) -> NDArray[np.int64]:
@@ -156,12 +161,12 @@ class Randomness:
         return number, Entropy.insecure(split_seed(self._seed, number))
 
     def _once(
-        self, number: int, asked: str, make: Callable[[], NDArray[np.int64]]
+        self, number: int, asked: Callable[[], str], make: Callable[[], NDArray[np.int64]]
     ) -> NDArray[np.int64]:
         """Read back what was drawn for the same question, or draw and keep it."""
         if self._journal is None:
             return make()
-        mark = hashlib.sha256(asked.encode()).digest()
+        mark = hashlib.sha256(asked().encode()).digest()
         known = self._journal.read(number)
         if known is None:
             known = self._journal.write(number, mark + _to_bytes(make()))
@@ -171,6 +176,13 @@ class Randomness:
                 "other software or on another machine: finish it there, or use a new job."
             )
         return _from_bytes(known[len(mark) :])
+
+
+class Likeliest(Randomness):
+    """Every step gives out what is likeliest: a run on made-up records that noise does not lead."""
+
+    def _outcome(self, law: Step, values: NDArray[np.int64], entropy: Entropy) -> NDArray[np.int64]:
+        return law.likeliest(values)
 
 
 def split_seed(seed: int, number: int) -> int:
