@@ -3,25 +3,24 @@
 The rival is the same algorithm node by node in numpy: margins X w, residuals, Xᵀ r, in doubles. It
 comes in two forms: with one matrix for all nodes (their own column gets weight 0), and with each
 node's design [z_-i, 1] made when it is visited, as the paper writes it. All choose without noise,
-so that only the engines differ; the selection's own time stands beside. Times are wall seconds with
-BLAS as it is set up (OMP_NUM_THREADS=1 for one core), the best of some turns. Memory is the peak of
-all arrays of a whole run, over the bytes of the coded rows.
+so that only the gradients differ; the selection's own time stands beside. Times are wall seconds
+with BLAS as it is set up (OMP_NUM_THREADS=1 for one core), the best of some turns. Memory is the
+peak of all arrays of a whole run, over the bytes of the coded rows.
 """
 
 import time
 import tracemalloc
-from fractions import Fraction
 
 import numpy as np
 
-from privfield.mechanisms.frank_wolfe.gradients import BLOCK, Engine
-from privfield.mechanisms.frank_wolfe.ising import ising_task
-from privfield.mechanisms.frank_wolfe.mechanism import run_steps
+import privfield as pf
+from privfield.mechanisms.frank_wolfe.gradients import BLOCK, Gradients
+from privfield.mechanisms.frank_wolfe.ising import IsingFrankWolfe, IsingRegressions
+from privfield.mechanisms.frank_wolfe.laws import Best
 from privfield.mechanisms.frank_wolfe.rows import Rows
-from privfield.mechanisms.frank_wolfe.selection import proved, without_noise
 from privfield.mechanisms.frank_wolfe.steps import residual_table, scale_of_iterate
-from privfield.privacy.adjacency import Adjacency
-from privfield.privacy.randomness import Entropy
+from privfield.privacy.randomness import Randomness
+from privfield.privacy.terms import Terms
 
 SIZES = ((10_000, 100), (100_000, 100), (10_000, 1000))
 RADIUS = 2.0
@@ -41,26 +40,28 @@ def seconds(work, turns=TURNS):
     return best
 
 
-def prepared(data, steps=100):
-    p = data.shape[1]
-    task = ising_task(p, RADIUS)
-    rows = Rows(iter([data]), lambda: iter([data]), None, 2.0**33)
-    rows.load()
-    return task, Engine(task, rows, steps, 2.0**33)
+def private(p, steps):
+    """The mechanism whose steps are timed."""
+    names = tuple(f"x{i}" for i in range(p))
+    return IsingFrankWolfe(Terms(pf.ZCDP(p / 100)), names=names, width=RADIUS / 2, steps=steps)
 
 
 def our_step(data):
     """Seconds of one gradient of all nodes and the choice of their vertices, at some iterate."""
-    task, engine = prepared(data)
-    fixed = engine.targets_times_features()
     p = data.shape[1]
+    regressions = IsingRegressions(p, RADIUS)
+    rows = Rows(iter([data]), lambda: iter([data]), None, 2.0**33)
+    rows.load()
+    sums = Gradients(regressions, rows, 100, 2.0**33)
+    fixed = sums.targets_times_features()
     table = residual_table(5, RADIUS, 1)
     chosen, still = np.roll(np.arange(p), 1), np.zeros(p, np.int64)
-    select = without_noise(task)
+    law, randomness = Best(regressions.law(())), Randomness()
 
     def step():
-        moved = engine.residuals_times_features(table, np.zeros_like(fixed), chosen, still)
-        select(moved - fixed, None)
+        moved = sums.residuals_times_features(table, np.zeros_like(fixed), chosen, still)
+        best = randomness.draw("step", law, regressions.scores(moved - fixed))
+        regressions.vertices(best)
 
     step()
     return seconds(step)
@@ -86,11 +87,16 @@ def naive_step(data, nodes, own_design):
 
 
 def selection_seconds(p):
-    task = ising_task(p, RADIUS)
+    mechanism, randomness = private(p, 10), Randomness()
+    regressions, law = mechanism.regressions, mechanism.law(10, 0)
     gradients = np.random.default_rng(1).integers(-(10**7), 10**7, (p, p + 1))
-    select = proved(task, Fraction(1, 1000), Adjacency.REPLACE_ONE, 1, Entropy.system())
     bounds = np.full(p, 5000)
-    return seconds(lambda: select(gradients, bounds), 3)
+
+    def select():
+        drawn = randomness.draw("step", law(bounds), regressions.scores(gradients))
+        regressions.vertices(drawn)
+
+    return seconds(select, 3)
 
 
 def gemm_rate(p):
@@ -103,9 +109,7 @@ def memory(n, p):
     """Peak bytes that numpy held during a run, the coded rows included, over their bytes."""
     data = signs(n, p)
     tracemalloc.start()
-    task, engine = prepared(data)
-    select = proved(task, Fraction(1, 1000), Adjacency.REPLACE_ONE, 1, Entropy.system())
-    run_steps(task, engine, select, 4)
+    private(p, 4).release(data)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     return (peak + data.nbytes) / data.nbytes

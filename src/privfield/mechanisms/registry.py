@@ -5,6 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from privfield.mechanisms.edges.mechanism import EdgeSelection
+from privfield.mechanisms.frank_wolfe.ising import IsingFrankWolfe
+from privfield.mechanisms.frank_wolfe.logistic import LogisticFrankWolfe
+from privfield.mechanisms.frank_wolfe.pairwise import PairwiseFrankWolfe
+from privfield.mechanisms.frank_wolfe.polynomial import PolynomialFrankWolfe
 from privfield.mechanisms.gradients.pseudolikelihood import PseudolikelihoodGradients
 from privfield.mechanisms.gradients.sgd import StochasticGradients
 from privfield.mechanisms.graphs.statistics import ChowLiuTree, CorrelationGraph
@@ -28,4 +32,8 @@ MECHANISMS: tuple[type[Mechanism[Any]], ...] = (
     StableStructure,
     CorrelationGraph,
     ChowLiuTree,
+    IsingFrankWolfe,
+    LogisticFrankWolfe,
+    PairwiseFrankWolfe,
+    PolynomialFrankWolfe,
 )

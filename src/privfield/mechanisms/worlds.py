@@ -14,10 +14,13 @@ Build: TypeAlias = Callable[[Sequence[Any]], Any]
 TinyTable: TypeAlias = tuple[Schema, list[Any], Build, str]
 
 
-def small_tables(levels: Sequence[int] = (2, 3)) -> Iterator[TinyTable]:
+def small_tables(
+    levels: Sequence[int] = (2, 3), limits: Sequence[int | None] = (2, None)
+) -> Iterator[TinyTable]:
     """A table of variables a, b, … with a unit of each kind: schema, all units, how to build it.
 
-    A row is a tuple of codes; a person is a tuple of rows.
+    A row is a tuple of codes; a person is a tuple of rows, of which `limits` count (None: all share
+    a weight).
     """
     names = "abcdefgh"[: len(levels)]
     rows = list(product(*(range(n) for n in levels)))
@@ -26,7 +29,9 @@ def small_tables(levels: Sequence[int] = (2, 3)) -> Iterator[TinyTable]:
     people: list[Any] = [(row,) for row in some]
     people += [(some[0], some[1]), (some[0], some[0]), (some[1], some[1])]
     people += [(some[0], some[1], some[2])]
-    for limit, name in ((2, "people of at most two rows"), (None, "people who share a weight")):
+    words = {1: "people of one row", 2: "people of at most two rows"}
+    for limit in limits:
+        name = "people who share a weight" if limit is None else words[limit]
         unit = Person("id", rows=limit)
         schema = Schema(dict(zip(names, levels, strict=True)), unit=unit)
         yield schema, people, people_of(names), name

@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 
 import privfield as pf
+from privfield.data.table import unit_of
 from privfield.estimation.trajectories import ising_from_trajectory
-from privfield.mechanisms.frank_wolfe.ising import frank_wolfe_ising
+from privfield.mechanisms.frank_wolfe.ising import IsingFrankWolfe, frank_wolfe_ising
 from privfield.mechanisms.frank_wolfe.logistic import frank_wolfe_logistic
+from privfield.privacy.terms import Terms
 
 RNG = np.random.default_rng(20240612)
 SIGNS = RNG.choice(np.array([-1, 1], np.int8), (200, 4))
@@ -69,24 +71,17 @@ def test_frames_and_people():
         frank_wolfe_ising(frame, people, pf.ZCDP(1), 1.0)
 
 
-def test_a_person_with_more_rows_needs_more_noise(monkeypatch):
+def test_a_person_with_more_rows_needs_more_noise():
     import pandas
 
-    from privfield.mechanisms.frank_wolfe import selection
-
-    seen = []
-    real = selection.exponential_mechanism_rows
-
-    def spy(scores, scales, *, entropy):
-        seen.append(scales[0])
-        return real(scores, scales, entropy=entropy)
-
-    monkeypatch.setattr(selection, "exponential_mechanism_rows", spy)
     frame = pandas.DataFrame({"a": ["no", "yes"] * 30, "id": np.arange(60) // 3})
+    scales = []
     for rows in (1, 3):
         schema = pf.Schema({"a": ["no", "yes"]}, unit=pf.Person("id", rows=rows))
-        frank_wolfe_ising(frame, schema, pf.ZCDP(1), 1.0, steps=1)
-    assert float(seen[1] / seen[0]) == pytest.approx(3)
+        terms = Terms(pf.ZCDP(1), unit=unit_of(schema))
+        ising = IsingFrankWolfe(terms, names=("a",), width=1.0, schema=schema, steps=1)
+        scales.append(ising.laws(frame)[0].scales[0])
+    assert float(scales[1] / scales[0]) == pytest.approx(3)
 
 
 @pytest.mark.parametrize("budget", [pf.ApproxDP(1, 1e-6), pf.ZCDP(0.5)])
@@ -124,21 +119,10 @@ def test_a_stream_that_can_be_read_once_is_opened_once():
     assert once.to_bytes() == again.to_bytes()
 
 
-def test_stamps():
-    seeded = frank_wolfe_ising(SIGNS, None, **SETTINGS, insecure_seed=1)
-    assert seeded.stamp == "NOT PRIVATE: the noise is repeatable (insecure_seed)"
+def test_no_noise_is_stamped():
     free = frank_wolfe_ising(SIGNS, None, pf.NON_PRIVATE, 1.0, steps=3)
     assert free.stamp == "NOT PRIVATE: no noise was added (NON_PRIVATE)"
     assert free.cost is pf.NON_PRIVATE and ising_from_trajectory(free).stamp == free.stamp
-
-
-def test_the_ledger_is_charged_once(tmp_path):
-    ledger = pf.Ledger(tmp_path / "a.ledger", total=pf.ZCDP(1.5), adjacency="replace-one")
-    one = frank_wolfe_ising(SIGNS, None, **SETTINGS, ledger=ledger, job="a")
-    two = frank_wolfe_ising(SIGNS[:7], 4, **SETTINGS, ledger=ledger, job="a")
-    assert one.to_bytes() == two.to_bytes()
-    with pytest.raises(pf.BudgetRefused):
-        frank_wolfe_ising(SIGNS, None, **SETTINGS, ledger=ledger, job="b")
 
 
 def test_interrupting_leaves_nothing_behind():

@@ -5,48 +5,91 @@ docs/privacy/frank-wolfe.md: why no rounding occurs.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+import math
+from abc import ABC, abstractmethod
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privfield.mechanisms.frank_wolfe.rows import Codes, Rows
 from privfield.mechanisms.frank_wolfe.steps import LEVEL, ResidualTable, farthest
+from privfield.privacy.laws import Choice, Law, Whole
 
-Whole = NDArray[np.int64]
+Chosen: TypeAlias = tuple[NDArray[np.intp], NDArray[np.int8]]  # blocks, and the signs on them
 
 BLOCK = 2**24 // LEVEL  # rows whose float32 sums stay exact: |entry| ≤ LEVEL, |feature| ≤ 1
 _LARGE_BLOCK = 2**15  # with float64 sums stay below 2^53 for up to 2^31 rows
 _BLOCK_CELLS = 2**21  # of temporaries
 
 
-@dataclass(frozen=True)
-class Task:
-    """What is public about regressions that share their rows.
+class Regressions(ABC):
+    """What is public about logistic regressions that share their rows.
 
     Regression i predicts column i of `targets` (±1; 0 leaves the row out) from `features`: whole
     numbers up to `limit`, of which one stands for `unit`, in `starts`-delimited blocks. It may
     choose the blocks `allowed[i]`. `radius` bounds Σ over blocks of max |weight|.
+
+    One neighbour changes as much as `shares` regressions that see the whole record. `slack` is what
+    rounding adds to a row's contribution. Here every block is one column: the l1 ball.
     """
 
-    features: Callable[[Codes], NDArray[Any]]
-    targets: Callable[[Codes], NDArray[Any]]
-    starts: NDArray[np.intp]
-    columns: int
-    allowed: NDArray[np.intp]
-    limit: int
-    unit: float
+    limit: ClassVar[int] = 1
+    slack: ClassVar[int] = 0
+
     radius: float
-    partial: bool = False  # some targets are 0
 
     @property
-    def regressions(self) -> int:
+    @abstractmethod
+    def columns(self) -> int:
+        """How many features."""
+
+    @property
+    @abstractmethod
+    def allowed(self) -> NDArray[np.intp]:
+        """The blocks that each regression may choose."""
+
+    @property
+    @abstractmethod
+    def shares(self) -> int:
+        """How many regressions' worth one neighbour changes."""
+
+    @abstractmethod
+    def features(self, codes: Codes) -> NDArray[Any]:
+        """What is regressed on, one line per row."""
+
+    @abstractmethod
+    def targets(self, codes: Codes) -> NDArray[Any]:
+        """What is predicted, one line per row."""
+
+    @property
+    def count(self) -> int:
         """How many."""
         return len(self.allowed)
 
     @property
+    def unit(self) -> float:
+        """What 1 stands for."""
+        return 1.0
+
+    @property
+    def partial(self) -> bool:
+        """Whether some targets are 0."""
+        return False
+
+    @property
+    def share_of_rows(self) -> float:
+        """That each regression sees, about."""
+        return 1.0
+
+    @cached_property
+    def starts(self) -> NDArray[np.intp]:
+        """The first column of each block."""
+        return np.arange(self.columns)
+
+    @cached_property
     def widths(self) -> NDArray[np.intp]:
         """Columns of each block."""
         return np.diff(np.append(self.starts, self.columns))
@@ -56,36 +99,56 @@ class Task:
         """Whether every block is one column, so that the ball is the l1 ball."""
         return len(self.starts) == self.columns
 
+    @property
+    def log_vertices(self) -> float:
+        """ln of the number of vertices that one regression chooses from."""
+        return math.log(2 * self.allowed.shape[1])
 
-class Engine:
+    def scores(self, gradients: Whole) -> Whole:
+        """What `law` chooses by: −⟨v, G⟩ for the vertices v = +e_j, then for v = −e_j."""
+        allowed = np.take_along_axis(gradients, self.allowed, axis=1)
+        return np.concatenate([-allowed, allowed], axis=1)
+
+    def law(self, scales: tuple[Fraction, ...]) -> Law:
+        """The exponential mechanism over all vertices."""
+        return Choice(scales)
+
+    def vertices(self, outcome: Whole) -> Chosen:
+        """What `law` chose: a block for each regression, and the signs on it."""
+        candidates = self.allowed.shape[1]
+        block = self.allowed[np.arange(len(outcome)), outcome % candidates]
+        return block, np.where(outcome < candidates, 1, -1).astype(np.int8)[:, np.newaxis]
+
+
+class Gradients:
     """Sums over all rows, exact in whole numbers; margins are kept where memory allows."""
 
-    def __init__(self, task: Task, rows: Rows, steps: int, max_bytes: float) -> None:
-        self.task = task
+    def __init__(self, regressions: Regressions, rows: Rows, steps: int, max_bytes: float) -> None:
+        self.regressions = regressions
         self.rows = rows
-        small = rows.counts is None and task.limit == 1
+        small = rows.counts is None and regressions.limit == 1
         self._float: Any = np.float32 if small else np.float64
-        wide = max(task.columns, task.regressions)
+        wide = max(regressions.columns, regressions.count)
         most = BLOCK if small else _LARGE_BLOCK
         self._block = min(most, max(256, _BLOCK_CELLS // wide))
-        far = farthest(steps, task.limit)
+        far = farthest(steps, regressions.limit)
         self._whole: Any = next(d for d in (np.int16, np.int32, np.int64) if far <= np.iinfo(d).max)
         held = len(rows.counts) if rows.counts is not None else rows.total
-        size = held * task.regressions * np.dtype(self._whole).itemsize
+        size = held * regressions.count * np.dtype(self._whole).itemsize
         self._margins: list[NDArray[Any]] | None = (
-            [] if task.single and rows.held and size <= max_bytes else None
+            [] if regressions.single and rows.held and size <= max_bytes else None
         )
 
     def targets_times_features(self) -> Whole:
         """Σ over rows of y x: one line per regression. Starts the margins at 0."""
-        task = self.task
-        total = np.zeros((task.regressions, task.columns))
+        regressions = self.regressions
+        total = np.zeros((regressions.count, regressions.columns))
         for codes, counts in self.rows.blocks(self._block):
-            targets = task.targets(codes)
+            targets = regressions.targets(codes)
             left = targets.astype(self._float)
             if counts is not None:
                 left *= counts[:, np.newaxis]
-            total += left.T @ task.features(codes).astype(self._float, copy=False)
+            total += left.T @ regressions.features(codes).astype(self._float, copy=False)
             if self._margins is not None:
                 self._margins.append(np.zeros(targets.shape, self._whole))
         return total.astype(np.int64)
@@ -96,15 +159,15 @@ class Engine:
         """Σ over rows of (entry of the margin) · x, after the last step `moves` to `chosen`."""
         from privfield.mechanisms.frank_wolfe.kernels import look_up, move_and_look_up
 
-        task = self.task
-        exact: Any = np.float32 if table.reach <= 2**24 and task.limit == 1 else np.float64
+        regressions = self.regressions
+        exact: Any = np.float32 if table.reach <= 2**24 and regressions.limit == 1 else np.float64
         weights = None if self._margins is not None else iterate.T.astype(exact)
-        total = np.zeros((task.regressions, task.columns))
-        space = np.empty((self._block, task.regressions), self._float)
+        total = np.zeros((regressions.count, regressions.columns))
+        space = np.empty((self._block, regressions.count), self._float)
         columns, shift = chosen.astype(np.uint64), np.uint64(table.shift)
         values = table.values.astype(self._float)
         for number, (codes, counts) in enumerate(self.rows.blocks(self._block)):
-            features = task.features(codes)
+            features = regressions.features(codes)
             out = space[: len(codes)]
             if self._margins is not None:
                 move_and_look_up(
@@ -114,8 +177,8 @@ class Engine:
             else:
                 margins = features.astype(exact, copy=False) @ weights
                 look_up(margins, values, table.reach, shift, out)
-            if task.partial:
-                out *= task.targets(codes) != 0
+            if regressions.partial:
+                out *= regressions.targets(codes) != 0
             if counts is not None:
                 out *= counts[:, np.newaxis]
             total += out.T @ features.astype(self._float, copy=False)

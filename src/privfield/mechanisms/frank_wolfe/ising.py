@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from fractions import Fraction
+from collections.abc import Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privfield.data.table import unit_of
 from privfield.errors import InputError
-from privfield.mechanisms.frank_wolfe.gradients import Task
-from privfield.mechanisms.frank_wolfe.mechanism import (
-    MAX_BYTES,
-    check_settings,
-    check_width,
-    measure_trajectory,
-)
+from privfield.mechanisms.frank_wolfe.gradients import Regressions
+from privfield.mechanisms.frank_wolfe.mechanism import MAX_BYTES, FrankWolfe, check_width
 from privfield.mechanisms.frank_wolfe.rows import Codes, Digits, Rows
 from privfield.mechanisms.frank_wolfe.trajectory import Trajectory
+from privfield.mechanisms.worlds import small_tables
+from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import Budget, NonPrivate
 from privfield.privacy.ledger import Ledger
+from privfield.privacy.mechanism import World
+from privfield.privacy.terms import Terms
 from privfield.progress import ProgressCallback
 from privfield.schema import Schema, spin_names
 
@@ -51,47 +51,102 @@ def frank_wolfe_ising(
     for study: the result is stamped NOT PROVED and cannot be charged.
     """
     schema = variables if isinstance(variables, Schema) else None
-    names = sign_names(data, variables)
-    settings = check_settings(
-        *(budget, adjacency, steps, declared_rows, calibration, ledger, job),
-        *(insecure_seed, progress, max_bytes, schema),
+    terms = Terms(
+        budget,
+        Adjacency.parse(adjacency),
+        unit=unit_of(schema),
+        ledger=ledger,
+        job=job,
+        insecure_seed=insecure_seed,
+        progress=progress,
     )
-    radius = 2 * check_width(width)
-    p = len(names)
-    return measure_trajectory(
-        "Ising",
-        ising_task(p, float(radius)),
-        lambda: open_signs(data, schema, p, settings.max_bytes),
-        settings,
-        shares=Fraction(p),
-        log_vertices=math.log(2 * p),
-        about={"names": list(names)},
+    mechanism = IsingFrankWolfe(
+        terms,
+        names=sign_names(data, variables),
+        width=width,
         schema=schema,
+        steps=steps,
+        declared_rows=declared_rows,
+        calibration=calibration,
+        max_bytes=max_bytes,
     )
+    return mechanism.release(data)
 
 
-def ising_task(p: int, radius: float) -> Task:
-    """Node i may choose the columns of all other variables and the constant, column p."""
-    others = np.arange(p)[np.newaxis, :] + (
-        np.arange(p)[np.newaxis, :] >= np.arange(p)[:, np.newaxis]
-    )
-    return Task(
-        features=_with_constant,
-        targets=lambda signs: signs,
-        starts=np.arange(p + 1),
-        columns=p + 1,
-        allowed=others.astype(np.intp),
-        limit=1,
-        unit=1.0,
-        radius=radius,
-    )
+@dataclass(frozen=True, eq=False)
+class IsingFrankWolfe(FrankWolfe):
+    """One regression for each of some ±1 variables, on all others and a constant."""
+
+    noun = "Frank–Wolfe (Ising)"
+    kind = "Ising"
+
+    _: KW_ONLY
+    names: tuple[str, ...]
+    width: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_width(self.width)
+
+    @cached_property
+    def regressions(self) -> Regressions:
+        """Within twice the width."""
+        return IsingRegressions(len(self.names), float(2 * check_width(self.width)))
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """The names."""
+        return {"names": list(self.names)}
+
+    def open_rows(self, data: Any) -> Rows:
+        """As −1 and +1."""
+        return open_signs(data, self.schema, len(self.names), self.max_bytes)
+
+    @classmethod
+    def worlds(cls, terms: Terms) -> Iterator[World]:
+        """Two or three variables: rows, people of one row, people of two."""
+        for levels, steps in (((2, 2), 3), ((2, 2, 2), 2)):
+            for schema, units, build, name in small_tables(levels, limits=(1, 2)):
+                here = replace(terms, unit=unit_of(schema))
+                mechanism = cls(here, names=schema.names, width=1.0, schema=schema, steps=steps)
+                yield World(
+                    mechanism, units, build, [[units[0], units[-2]]], f"{len(levels)} spins, {name}"
+                )
 
 
-def _with_constant(signs: Codes) -> NDArray[Any]:
-    found = np.empty((len(signs), signs.shape[1] + 1), np.int8)
-    found[:, :-1] = signs
-    found[:, -1] = 1
-    return found
+@dataclass(frozen=True, eq=False)
+class IsingRegressions(Regressions):
+    """Node i may choose the columns of all other variables and the constant, the last column."""
+
+    variables: int
+    radius: float
+
+    @property
+    def columns(self) -> int:
+        """The variables and the constant."""
+        return self.variables + 1
+
+    @property
+    def shares(self) -> int:
+        """A record enters all of them."""
+        return self.variables
+
+    @cached_property
+    def allowed(self) -> NDArray[np.intp]:
+        """All but its own."""
+        every = np.arange(self.variables)
+        return np.asarray(every + (every >= every[:, np.newaxis]), np.intp)
+
+    def features(self, codes: Codes) -> NDArray[Any]:
+        """The signs, then 1."""
+        found = np.empty((len(codes), self.columns), np.int8)
+        found[:, :-1] = codes
+        found[:, -1] = 1
+        return found
+
+    def targets(self, codes: Codes) -> NDArray[Any]:
+        """The signs."""
+        return codes
 
 
 # -- rows of −1 and +1, for every binary learner ---------------------------------------------------

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
-from fractions import Fraction
-from typing import Any
+from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
+from itertools import product
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privfield.errors import InputError
-from privfield.mechanisms.frank_wolfe.gradients import Task
-from privfield.mechanisms.frank_wolfe.mechanism import (
-    MAX_BYTES,
-    check_settings,
-    check_width,
-    measure_trajectory,
-)
+from privfield.mechanisms.frank_wolfe.gradients import Regressions
+from privfield.mechanisms.frank_wolfe.mechanism import MAX_BYTES, FrankWolfe, check_width
 from privfield.mechanisms.frank_wolfe.rows import Codes, Rows
 from privfield.mechanisms.frank_wolfe.trajectory import Trajectory
+from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import Budget, NonPrivate
 from privfield.privacy.ledger import Ledger
+from privfield.privacy.mechanism import World
+from privfield.privacy.terms import Terms
 from privfield.progress import ProgressCallback
 
 GRID = 2**10  # a feature of size `bound`, in whole numbers
@@ -51,46 +50,131 @@ def frank_wolfe_logistic(
     Features are clipped to ±`bound` and rounded to `bound`/1024 (NaN is 0); a label above 0 is +1,
     anything else −1. With `intercept`, a last feature is always `bound`, inside the same ball.
     """
-    settings = check_settings(
-        *(budget, adjacency, steps, declared_rows, calibration, ledger, job),
-        *(insecure_seed, progress, max_bytes),
+    terms = Terms(
+        budget,
+        Adjacency.parse(adjacency),
+        ledger=ledger,
+        job=job,
+        insecure_seed=insecure_seed,
+        progress=progress,
     )
-    size, limit = check_width(radius, "radius"), check_width(bound, "bound")
-    if not isinstance(intercept, bool):
-        raise InputError(f"intercept must be True or False; got {intercept!r}.")
     _check_arrays(features, labels)
-    columns = features.shape[1] + int(intercept)
-    return measure_trajectory(
-        "logistic",
-        logistic_task(columns, float(size), float(limit), intercept),
-        lambda: _open(features, labels, float(limit), settings.max_bytes),
-        settings,
-        shares=Fraction(1),
-        log_vertices=math.log(2 * columns),
-        about={"intercept": intercept, "bound": float(limit), "features": features.shape[1]},
+    mechanism = LogisticFrankWolfe(
+        terms,
+        features=features.shape[1],
+        radius=radius,
+        bound=bound,
+        intercept=intercept,
+        steps=steps,
+        declared_rows=declared_rows,
+        calibration=calibration,
+        max_bytes=max_bytes,
     )
+    return mechanism.release((features, labels))
 
 
-def logistic_task(columns: int, radius: float, bound: float, intercept: bool) -> Task:
+@dataclass(frozen=True, eq=False)
+class LogisticFrankWolfe(FrankWolfe):
+    """One regression of a label on bounded features: a pair of arrays."""
+
+    noun = "Frank–Wolfe (logistic)"
+    kind = "logistic"
+
+    _: KW_ONLY
+    features: int
+    radius: float
+    bound: float = 1.0
+    intercept: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_width(self.radius, "radius")
+        object.__setattr__(self, "bound", float(check_width(self.bound, "bound")))
+        if not isinstance(self.intercept, bool):
+            raise InputError(f"intercept must be True or False; got {self.intercept!r}.")
+
+    @cached_property
+    def regressions(self) -> Regressions:
+        """One."""
+        radius = float(check_width(self.radius, "radius"))
+        return LogisticRegressions(self.features, radius, self.bound, self.intercept)
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """How many features, up to what size."""
+        return {"intercept": self.intercept, "bound": self.bound, "features": self.features}
+
+    def open_rows(self, data: Any) -> Rows:
+        """On the grid, a batch at a time."""
+        features, labels = data
+        _check_arrays(features, labels)
+        if features.shape[1] != self.features:
+            raise InputError(f"X must have {self.features} columns; got {features.shape[1]}.")
+
+        def read() -> Iterator[Codes]:
+            for start in range(0, len(features), _BATCH):
+                part = slice(start, start + _BATCH)
+                yield code_rows(features[part], labels[part], self.bound)
+
+        return Rows(read(), read, None, self.max_bytes)
+
+    @classmethod
+    def worlds(cls, terms: Terms) -> Iterator[World]:
+        """Two features, at their bounds, beyond and between, with and without an intercept."""
+        units = [(*x, y) for x in product((-2.5, 2.5), repeat=2) for y in (-1, 1)]
+        units += [(9.0, 0.0, 1), (0.3, -1.1, -1)]
+
+        def build(rows: Any) -> Any:
+            table = np.array(list(rows), np.float64).reshape(-1, 3)
+            return table[:, :2], table[:, 2]
+
+        for intercept in (True, False):
+            mechanism = cls(terms, features=2, radius=3.0, bound=2.5, intercept=intercept, steps=3)
+            yield World(mechanism, units, build, [units[:2]], f"intercept={intercept}")
+
+
+@dataclass(frozen=True, eq=False)
+class LogisticRegressions(Regressions):
     """One regression that may choose every column; the label is the rows' last column."""
 
-    def features(rows: Codes) -> NDArray[Any]:
-        if not intercept:
-            return rows[:, :-1]
-        found = rows.copy()
+    limit: ClassVar[int] = GRID
+
+    given: int  # features
+    radius: float
+    bound: float
+    intercept: bool
+
+    @property
+    def unit(self) -> float:
+        """A step of the grid."""
+        return self.bound / GRID
+
+    @property
+    def columns(self) -> int:
+        """All features."""
+        return self.given + int(self.intercept)
+
+    @property
+    def shares(self) -> int:
+        """One."""
+        return 1
+
+    @cached_property
+    def allowed(self) -> NDArray[np.intp]:
+        """Every column."""
+        return np.arange(self.columns)[np.newaxis, :]
+
+    def features(self, codes: Codes) -> NDArray[Any]:
+        """All but the label, in whose place stands the intercept's feature."""
+        if not self.intercept:
+            return codes[:, :-1]
+        found = codes.copy()
         found[:, -1] = GRID
         return found
 
-    return Task(
-        features=features,
-        targets=lambda rows: rows[:, -1:],
-        starts=np.arange(columns),
-        columns=columns,
-        allowed=np.arange(columns)[np.newaxis, :],
-        limit=GRID,
-        unit=bound / GRID,
-        radius=radius,
-    )
+    def targets(self, codes: Codes) -> NDArray[Any]:
+        """The label."""
+        return codes[:, -1:]
 
 
 def code_rows(features: NDArray[Any], labels: NDArray[Any], bound: float) -> NDArray[np.int16]:
@@ -101,15 +185,6 @@ def code_rows(features: NDArray[Any], labels: NDArray[Any], bound: float) -> NDA
         found[:, :-1] = np.rint(np.where(np.isnan(scaled), 0.0, scaled) * GRID)
         found[:, -1] = np.where(labels > 0, 1, -1)
     return found
-
-
-def _open(features: NDArray[Any], labels: NDArray[Any], bound: float, max_bytes: float) -> Rows:
-    def read() -> Iterator[Codes]:
-        for start in range(0, len(features), _BATCH):
-            part = slice(start, start + _BATCH)
-            yield code_rows(features[part], labels[part], bound)
-
-    return Rows(read(), read, None, max_bytes)
 
 
 def _check_arrays(features: object, labels: object) -> None:

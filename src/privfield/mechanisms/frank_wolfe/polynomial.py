@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from fractions import Fraction
+from collections.abc import Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
+from functools import cached_property
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privfield.data.table import unit_of
 from privfield.errors import InputError
-from privfield.mechanisms.frank_wolfe.gradients import Task
+from privfield.mechanisms.frank_wolfe.gradients import Regressions
 from privfield.mechanisms.frank_wolfe.ising import open_signs, sign_names
-from privfield.mechanisms.frank_wolfe.mechanism import (
-    MAX_BYTES,
-    check_settings,
-    check_width,
-    measure_trajectory,
-)
-from privfield.mechanisms.frank_wolfe.rows import Codes
+from privfield.mechanisms.frank_wolfe.mechanism import MAX_BYTES, FrankWolfe, check_width
+from privfield.mechanisms.frank_wolfe.rows import Codes, Rows
 from privfield.mechanisms.frank_wolfe.trajectory import Trajectory
+from privfield.mechanisms.worlds import small_tables
+from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import Budget, NonPrivate
 from privfield.privacy.ledger import Ledger
+from privfield.privacy.mechanism import World
+from privfield.privacy.terms import Terms
 from privfield.progress import ProgressCallback
 from privfield.schema import Schema
 
@@ -52,24 +53,67 @@ def frank_wolfe_polynomial(
     regressions share `budget` equally.
     """
     schema = variables if isinstance(variables, Schema) else None
-    names = sign_names(data, variables)
-    settings = check_settings(
-        *(budget, adjacency, steps, declared_rows, "proved", ledger, job),
-        *(insecure_seed, progress, max_bytes, schema),
+    terms = Terms(
+        budget,
+        Adjacency.parse(adjacency),
+        unit=unit_of(schema),
+        ledger=ledger,
+        job=job,
+        insecure_seed=insecure_seed,
+        progress=progress,
     )
-    p = len(names)
-    degree = check_order(order, p)
-    task = polynomial_task(p, degree, 2 * float(check_width(width)))
-    return measure_trajectory(
-        "polynomial",
-        task,
-        lambda: open_signs(data, schema, p, settings.max_bytes),
-        settings,
-        shares=Fraction(p),
-        log_vertices=math.log(2 * task.allowed.shape[1]),
-        about={"names": list(names), "order": degree},
+    mechanism = PolynomialFrankWolfe(
+        terms,
+        names=sign_names(data, variables),
+        order=order,
+        width=width,
         schema=schema,
+        steps=steps,
+        declared_rows=declared_rows,
+        max_bytes=max_bytes,
     )
+    return mechanism.release(data)
+
+
+@dataclass(frozen=True, eq=False)
+class PolynomialFrankWolfe(FrankWolfe):
+    """One regression for each of some ±1 variables, on products of up to `order` − 1 others."""
+
+    noun = "Frank–Wolfe (polynomial)"
+    kind = "polynomial"
+
+    _: KW_ONLY
+    names: tuple[str, ...]
+    order: int
+    width: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "order", check_order(self.order, len(self.names)))
+        check_width(self.width)
+
+    @cached_property
+    def regressions(self) -> Regressions:
+        """Within twice the width."""
+        radius = 2 * float(check_width(self.width))
+        return PolynomialRegressions(len(self.names), self.order, radius)
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """Names and order."""
+        return {"names": list(self.names), "order": self.order}
+
+    def open_rows(self, data: Any) -> Rows:
+        """As −1 and +1."""
+        return open_signs(data, self.schema, len(self.names), self.max_bytes)
+
+    @classmethod
+    def worlds(cls, terms: Terms) -> Iterator[World]:
+        """Three variables and products of two: rows, people of two rows."""
+        for schema, units, build, name in small_tables((2, 2, 2), limits=(2,)):
+            here, names = replace(terms, unit=unit_of(schema)), schema.names
+            mechanism = cls(here, names=names, order=3, width=1.0, schema=schema, steps=2)
+            yield World(mechanism, units, build, [[units[0], units[-2]]], f"order 3, {name}")
 
 
 def check_order(order: object, p: int) -> int:
@@ -92,34 +136,59 @@ def parities(p: int, order: int) -> list[tuple[int, ...]]:
     return [monomial for size in range(order) for monomial in combinations(range(p), size)]
 
 
-def polynomial_task(p: int, order: int, radius: float) -> Task:
+@dataclass(frozen=True, eq=False)
+class PolynomialRegressions(Regressions):
     """Node i may choose every product without variable i."""
-    monomials = parities(p, order)
-    place = {monomial: number for number, monomial in enumerate(monomials)}
-    sizes = [
-        (
-            slice(place[same[0]], place[same[-1]] + 1),
-            np.array([place[monomial[:-1]] for monomial in same]),
-            np.array([monomial[-1] for monomial in same]),
-        )
-        for same in (list(combinations(range(p), size)) for size in range(1, order))
-    ]
 
-    def features(signs: Codes) -> NDArray[Any]:
-        found = np.empty((len(signs), len(monomials)), np.int8)
-        found[:, 0] = 1
-        for columns, shorter, last in sizes:
-            found[:, columns] = found[:, shorter] * signs[:, last]
+    variables: int
+    order: int
+    radius: float
+
+    @cached_property
+    def monomials(self) -> list[tuple[int, ...]]:
+        """The features."""
+        return parities(self.variables, self.order)
+
+    @property
+    def columns(self) -> int:
+        """How many products."""
+        return len(self.monomials)
+
+    @property
+    def shares(self) -> int:
+        """A record enters all of them."""
+        return self.variables
+
+    @cached_property
+    def allowed(self) -> NDArray[np.intp]:
+        """The products without its own variable."""
+        every = enumerate(self.monomials)
+        found: list[list[int]] = [[] for _ in range(self.variables)]
+        for place, monomial in every:
+            for i in set(range(self.variables)).difference(monomial):
+                found[i].append(place)
+        return np.array(found, np.intp)
+
+    @cached_property
+    def _longer(self) -> list[tuple[slice, NDArray[np.intp], NDArray[np.intp]]]:
+        """For each size: its columns, the columns of all but the last factor, and that factor."""
+        place = {monomial: number for number, monomial in enumerate(self.monomials)}
+        found = []
+        for size in range(1, self.order):
+            same = list(combinations(range(self.variables), size))
+            columns = slice(place[same[0]], place[same[-1]] + 1)
+            shorter = np.array([place[monomial[:-1]] for monomial in same])
+            found.append((columns, shorter, np.array([monomial[-1] for monomial in same])))
         return found
 
-    allowed = [[k for k, monomial in enumerate(monomials) if i not in monomial] for i in range(p)]
-    return Task(
-        features=features,
-        targets=lambda signs: signs,
-        starts=np.arange(len(monomials)),
-        columns=len(monomials),
-        allowed=np.array(allowed, np.intp),
-        limit=1,
-        unit=1.0,
-        radius=radius,
-    )
+    def features(self, codes: Codes) -> NDArray[Any]:
+        """Every product from the one without its last factor."""
+        found = np.empty((len(codes), self.columns), np.int8)
+        found[:, 0] = 1
+        for columns, shorter, last in self._longer:
+            found[:, columns] = found[:, shorter] * codes[:, last]
+        return found
+
+    def targets(self, codes: Codes) -> NDArray[Any]:
+        """The signs."""
+        return codes

@@ -1,4 +1,7 @@
-"""What is public about Frank–Wolfe: how many steps, and each step's table of residuals."""
+"""What is public about Frank–Wolfe: how many steps, each step's table of residuals, its scale.
+
+docs/privacy/frank-wolfe.md holds the ranges and their proofs.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from numpy.typing import NDArray
 
 from privfield.errors import InputError
 from privfield.privacy.adjacency import Adjacency
+from privfield.privacy.selection import selection_scale_pure, selection_scale_zcdp
 
 LEVEL = 2**12  # tanh = 1, in whole numbers
 MOST_STEPS = 10_000
@@ -65,6 +69,20 @@ def residual_table(steps: int, radius: float, limit: int) -> ResidualTable:
     exact = np.tanh(scale_of_iterate(steps, radius) / 2 * centres)
     values = np.maximum.accumulate(np.clip(np.rint(LEVEL * exact), -LEVEL, LEVEL))
     return ResidualTable(reach, shift, values.astype(np.int16))
+
+
+def range_of(contribution: int, adjacency: Adjacency, rows_per_unit: int = 1) -> int:
+    """The range sensitivity of the scores ±G_j, one row adding at most `contribution` to any |G_j|.
+
+    Adding a row moves the score of a vertex by at most that and its mirror image the other way:
+    twice. Replacing one is removing and adding.
+    """
+    return contribution * rows_per_unit * (2 if adjacency is Adjacency.ADD_REMOVE else 4)
+
+
+def selection_scale(spread: int, share: Fraction, pure: bool) -> Fraction:
+    """τ of one selection of that range that may spend `share`: an ε if `pure`, else a ρ."""
+    return selection_scale_pure(spread, share) if pure else selection_scale_zcdp(spread, share)
 
 
 def default_steps(

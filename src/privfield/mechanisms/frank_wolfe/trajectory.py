@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from privfield.errors import InputError
 from privfield.mechanisms.frank_wolfe.steps import scale_of_iterate, weight_of_step
 from privfield.privacy.adjacency import Adjacency
-from privfield.privacy.budgets import NON_PRIVATE, Budget, NonPrivate, budget_from_json
-from privfield.privacy.released import Arrays, Header, Released
+from privfield.privacy.budgets import NON_PRIVATE, Budget, NonPrivate
+from privfield.privacy.released import Arrays, Header, Released, cost_to_json
 
 NOT_PROVED = "NOT PROVED: as-printed noise in floating point does not keep its claim, for study"
 
@@ -28,6 +28,7 @@ class Trajectory(Released):
     """
 
     KIND = "frank-wolfe-trajectory"
+    NAMES: ClassVar[dict[str, str]] = {"kind": "regressions"}
 
     kind: str
     chosen: NDArray[np.int32]
@@ -73,33 +74,11 @@ class Trajectory(Released):
             add_vertex(total, self.chosen[a], self.signs[a], self.starts, weight_of_step(a + 1))
         return np.asarray(total * scale_of_iterate(count, self.radius), np.float64)
 
-    def _parts(self) -> tuple[Header, Arrays]:
-        header = {
-            "regressions": self.kind,
-            "columns": self.columns,
-            "radius": self.radius,
-            "cost": None if isinstance(self.cost, NonPrivate) else self.cost.to_json(),
-            "adjacency": str(self.adjacency),
-            "about": self.about,
-            "stamp": self.stamp,
-        }
-        arrays: Arrays = {"chosen": self.chosen, "signs": self.signs, "starts": self.starts}
-        return header, arrays
-
     @classmethod
     def _from_parts(cls, header: Header, arrays: Arrays) -> Self:
-        return cls(
-            str(header["regressions"]),
-            arrays["chosen"].astype(np.int32, casting="safe"),
-            arrays["signs"].astype(np.int8, casting="safe"),
-            arrays["starts"].astype(np.int64, casting="safe"),
-            int(header["columns"]),
-            float(header["radius"]),
-            NON_PRIVATE if header["cost"] is None else budget_from_json(header["cost"]),
-            Adjacency.parse(header["adjacency"]),
-            dict(header["about"]),
-            header["stamp"],
-        )
+        if header["cost"] is None:  # how older files say NON_PRIVATE
+            header = {**header, "cost": cost_to_json(NON_PRIVATE)}
+        return super()._from_parts(header, arrays)
 
     def __repr__(self) -> str:
         stamp = f"{self.stamp}. " if self.stamp else ""

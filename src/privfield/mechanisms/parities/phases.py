@@ -12,13 +12,16 @@ import numpy as np
 from privfield.data.table import unit_of
 from privfield.errors import InputError
 from privfield.mechanisms.frank_wolfe.ising import open_signs, sign_names
-from privfield.mechanisms.frank_wolfe.mechanism import check_settings, check_width
-from privfield.mechanisms.frank_wolfe.polynomial import check_order, frank_wolfe_polynomial
+from privfield.mechanisms.frank_wolfe.mechanism import check_width
+from privfield.mechanisms.frank_wolfe.polynomial import (
+    PolynomialFrankWolfe,
+    frank_wolfe_polynomial,
+)
 from privfield.mechanisms.frank_wolfe.trajectory import Trajectory
 from privfield.mechanisms.parities.answers import ParityAnswers
 from privfield.mechanisms.parities.mechanism import parity_mechanism
 from privfield.privacy.adjacency import Adjacency
-from privfield.privacy.budgets import NON_PRIVATE, Budget, NonPrivate, check_budget
+from privfield.privacy.budgets import NON_PRIVATE, Budget, NonPrivate
 from privfield.privacy.ledger import Ledger
 from privfield.privacy.mechanism import release
 from privfield.privacy.released import Arrays, Header, Released
@@ -100,30 +103,42 @@ def measure_polynomial(
     for the answers, each with half the budget, as Zhang et al. 2020 have it; the claim is true,
     but these halves need less.
     """
-    spend = check_budget(budget)
-    names = sign_names(data, schema)
-    settings = check_settings(
-        *(spend, adjacency, steps, declared_rows, "proved", ledger, job, insecure_seed, progress),
-        schema=schema,
+    terms = Terms(
+        budget,
+        Adjacency.parse(adjacency),
+        unit=unit_of(schema),
+        ledger=ledger,
+        job=job,
+        insecure_seed=insecure_seed,
+        progress=progress,
     )
-    degree = check_order(order, len(names))
-    check_width(width)
+    names = sign_names(data, schema)
+    settings = PolynomialFrankWolfe(
+        terms,
+        names=names,
+        order=order,
+        width=width,
+        schema=schema,
+        steps=steps,
+        declared_rows=declared_rows,
+    )
+    degree = settings.order
     share = _check_share(query_share)
-    first, second = _check_split(split, data, schema, settings.adjacency)
+    first, second = _check_split(split, data, schema, terms.adjacency)
     if degree == 1:
         share = Fraction(0)
     elif split == "printed":
         share = Fraction(1, 2)
     one, two = _parts_of(settings.cost, share)
-    seed = settings.insecure_seed
-    terms = Terms(
-        *(two, settings.adjacency),
-        unit=unit_of(schema),
+    seed = terms.insecure_seed
+    asking = Terms(
+        *(two, terms.adjacency),
+        unit=terms.unit,
         insecure_seed=None if seed is None else seed + 1,
         progress=progress,
     )
     plan = parity_mechanism(
-        *(terms, names, max(degree - 1, 1), queries), schema=schema, declared_rows=declared_rows
+        *(asking, names, max(degree - 1, 1), queries), schema=schema, declared_rows=declared_rows
     )
 
     def prepare() -> Callable[[], bytes]:
@@ -132,7 +147,7 @@ def measure_polynomial(
         answer = plan.open(second) if degree > 1 else None
 
         def run() -> bytes:
-            answered = None if answer is None else answer(terms.randomness())
+            answered = None if answer is None else answer(asking.randomness())
             trajectory = frank_wolfe_polynomial(
                 *(first, schema, one, degree, width),
                 steps=steps,
@@ -149,8 +164,8 @@ def measure_polynomial(
         prepare,
         what=f"regressions and parities of up to {degree} of {len(names)} variables",
         cost=settings.cost,
-        budget=spend,
-        adjacency=settings.adjacency,
+        budget=budget,
+        adjacency=terms.adjacency,
         unit=str(terms.unit),
         request={
             "what": "polynomial-phases",
