@@ -44,6 +44,8 @@ PUBLIC = {  # loaded when first asked for: `privfield --help` needs none; types:
     "PolynomialMRF": "privfield.models.polynomial",
     "Progress": "privfield.progress",
     "PureDP": "privfield.privacy.budgets",
+    "release_score": "privfield.mechanisms.scores.mechanism",
+    "ReleasedScore": "privfield.mechanisms.scores.score",
     "Schema": "privfield.schema",
     "SparseLogistic": "privfield.learners.sparse_logistic",
     "StructureLearner": "privfield.learners.structure",

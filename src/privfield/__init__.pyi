@@ -17,6 +17,8 @@ from privfield.learners.structure import StructureLearner as StructureLearner
 from privfield.mechanisms.chains.measurements import ChainMeasurements as ChainMeasurements
 from privfield.mechanisms.parities.answers import ParityAnswers as ParityAnswers
 from privfield.mechanisms.parities.mechanism import measure_parities as measure_parities
+from privfield.mechanisms.scores.mechanism import release_score as release_score
+from privfield.mechanisms.scores.score import ReleasedScore as ReleasedScore
 from privfield.mechanisms.tables.measurements import Measurements as Measurements
 from privfield.mechanisms.tables.mechanism import measure as measure
 from privfield.models.card import Card as Card

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from privfield.mechanisms.chains.mechanism import ChainTransitions
 from privfield.mechanisms.edges.mechanism import EdgeSelection
 from privfield.mechanisms.frank_wolfe.ising import IsingFrankWolfe
 from privfield.mechanisms.frank_wolfe.logistic import LogisticFrankWolfe
@@ -17,6 +18,7 @@ from privfield.mechanisms.moments.mechanism import SecondMoments
 from privfield.mechanisms.parities.gaussian import NoisyParities
 from privfield.mechanisms.parities.pmw import MultiplicativeWeights
 from privfield.mechanisms.parities.sepfem import PerturbedLeader
+from privfield.mechanisms.scores.mechanism import HeldOutScore
 from privfield.mechanisms.tables.mechanism import ContingencyTables
 from privfield.privacy.mechanism import Mechanism
 
@@ -36,4 +38,6 @@ MECHANISMS: tuple[type[Mechanism[Any]], ...] = (
     LogisticFrankWolfe,
     PairwiseFrankWolfe,
     PolynomialFrankWolfe,
+    ChainTransitions,
+    HeldOutScore,
 )

@@ -65,7 +65,7 @@ class ChainModel:
         """The log-probability of all sequences together, given their lengths: exact, PRIVATE.
 
         Sequences are read as by `ChainLearner`; a gap ends a segment. To publish it, pay for it:
-        `ChainLearner.release_score`.
+        `pf.release_score`.
         """
         return float(self.log_likelihoods(sequences, people).sum())
 
@@ -73,9 +73,10 @@ class ChainModel:
         """The log-probability of each entry of `sequences`, or of each person: exact, PRIVATE."""
         from privfield.data.sequences.read import SequenceSource, StateSet
 
-        return self._scores(SequenceSource(StateSet.of(self.states), sequences, people).read())
+        return self.scores(SequenceSource(StateSet.of(self.states), sequences, people).read())
 
-    def _scores(self, found: Any) -> Table:
+    def scores(self, found: Any) -> Table:
+        """The log-probability of each person of `Sequences` that were read: exact, PRIVATE."""
         from privfield.data.sequences.kernels import score_people
 
         with np.errstate(divide="ignore"):

@@ -41,7 +41,8 @@ class Unit:
         return self == ROW
 
     def __str__(self) -> str:
-        return self.name if self.column is None else f"{self.name} ({self.column})"
+        plain = self.column in (None, self.name)  # "trip", but "person (trip)"
+        return self.name if plain else f"{self.name} ({self.column})"
 
 
 ROW = Unit()

@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privfield.data.sequences import read as module
-from privfield.data.sequences.read import Sequences, SequenceSource, StateSet
+from privfield.data.sequences.form import SequenceForm, StateSet, id_unit
+from privfield.data.sequences.read import Sequences, SequenceSource
 from privfield.errors import InputError
 from privfield.schema import Bins, Person, Schema
 
@@ -186,6 +187,29 @@ def test_a_person_changes_only_itself(draws):
         assert found == [v for person, v in expected.items() if person != left_out]
 
 
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_rows_of_others_do_not_change_the_order_of_sequences(draws):
+    """In frames, too: labels that others used before leave a person's sequences as they are."""
+    cell = st.tuples(st.sampled_from("abc"), st.sampled_from("xyz"), st.sampled_from(STATES.names))
+    rows = draws.draw(st.lists(cell, max_size=25))
+    found = read(table(rows))
+    people = list(dict.fromkeys(person for person, _, _ in rows))
+    for person, sequences in zip(people, found, strict=True):
+        assert read(table([row for row in rows if row[0] == person])) == [sequences]
+        own = {}
+        for _, label, state in (row for row in rows if row[0] == person):
+            own.setdefault(label, []).append(STATES.names.index(state))
+        assert sequences == list(own.values())
+
+
+def table(rows):
+    columns = list(zip(*rows, strict=True)) or [(), (), ()]
+    return pa.table(
+        {n: pa.array(c, pa.string()) for n, c in zip(module.COLUMNS, columns, strict=True)}
+    )
+
+
 def test_long_lists_are_read_in_parts(monkeypatch):
     monkeypatch.setattr(module, "_ITEMS", 3)
     monkeypatch.setattr(module, "_PEOPLE", 2)
@@ -229,6 +253,34 @@ def test_bad_input():
     for make, text in bad:
         with pytest.raises(InputError, match=text):
             make()
+
+
+# -- whose they are
+
+
+@pytest.mark.parametrize(
+    ("columns", "words", "unit"),
+    [
+        (module.COLUMNS, None, "person"),
+        (("trip", None, "state"), None, "trip"),
+        (module.COLUMNS, "person-day", "person-day"),
+        (("trip", None, "state"), "person", "person (trip)"),
+        (("trip", None, "state"), "trip", "trip"),
+    ],
+)
+def test_the_unit_is_what_the_id_column_identifies(columns, words, unit):
+    assert str(SequenceForm.of(["a", "b"], columns=columns, unit=words).unit) == unit
+    assert str(id_unit(columns, words)) == unit
+
+
+def test_a_schema_names_states_columns_and_the_unit():
+    schema = Schema({"place": ["a", "b"]}, unit=Person("user_day"))
+    form = SequenceForm.of(None, schema=schema, columns=("x", None, "y"))
+    assert form.columns == ("user_day", None, "place") and str(form.unit) == "person (user_day)"
+    words = SequenceForm.of(None, schema=schema, columns=("x", None, "y"), unit="day")
+    assert str(words.unit) == "day (user_day)"
+    plain = SequenceForm.of(None, schema=Schema({"place": ["a", "b"]}), columns=("x", None, "y"))
+    assert plain.columns == ("x", None, "place") and str(plain.unit) == "x"
 
 
 MSNBC = Path(__file__).parents[4] / "shared" / "data" / "msnbc990928.zip"

@@ -84,6 +84,45 @@ def add_people(
 
 @_compile(
     [
+        types.int64(
+            *(_read(code), *_PLACES, _read(types.int64)),
+            *(types.Array(types.int64, 2, "C", readonly=True), types.int64),
+        )
+        for code in _CODES
+    ]
+)
+def lose_people(
+    codes: Any,
+    offsets: Any,
+    owners: Any,
+    first: int,
+    last: int,
+    initial: Any,
+    transitions: Any,
+    most: int,
+) -> int:
+    """Σ over people of their losses, from tables of whole losses in [0, most]; each at most `most`.
+
+    A sum of numbers from 0 that stops at `most` does not depend on their order.
+    """
+    states = initial.size
+    total = 0
+    for person in range(first, last):
+        lost = 0
+        for sequence in range(owners[person], owners[person + 1]):
+            before = states
+            for place in range(offsets[sequence], offsets[sequence + 1]):
+                state = min(states, int(codes[place]))
+                if state < states:
+                    step = transitions[before, state] if before < states else initial[state]
+                    lost = min(most, lost + step)
+                before = state
+        total += lost
+    return total
+
+
+@_compile(
+    [
         types.void(
             *(_read(code), *_PLACES, _read(types.float64)),
             *(types.Array(types.float64, 2, "C", readonly=True), types.float64[::1]),

@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privfield.data.batch import Codes, code_dtype
-from privfield.data.coding.rules import CodeRule, reading_rule
+from privfield.data.batch import Codes
+from privfield.data.sequences.form import COLUMNS, Columns
+from privfield.data.sequences.form import StateSet as StateSet
 from privfield.errors import InputError
-from privfield.schema import Schema, Variable
 
-COLUMNS = ("person", "sequence", "state")
 ACCEPTED = (
     "a list with one entry per person or sequence, a mapping of people to sequences, a 2-D array "
     "with one sequence per row, an Arrow list array, or a frame or file with one row per state"
@@ -50,79 +49,11 @@ class Sequences:
 
 
 @dataclass(frozen=True)
-class StateSet:
-    """The public list of states, and what every value is read as.
+class Labelled:
+    """Sequences with an id for each entry: entries with the same id belong together."""
 
-    Values are compared with the states' names as everywhere in privfield. Where no state is a
-    number, the numbers 0, 1, … stand for the states in order. Anything else, missing values
-    included, is a gap, or the state that `unknown` names.
-    """
-
-    names: tuple[str, ...]
-    variable: Variable
-    rule: CodeRule
-
-    @classmethod
-    def of(cls, states: Any, unknown: object = None) -> StateSet:
-        """From a list of names, or a number of states."""
-        try:
-            variable = Schema({"state": states}).variables[0]
-        except InputError as error:
-            raise InputError(f"states: {error}".replace("Schema: 'state' ", "")) from None
-        names = variable.levels
-        _check_size(names)
-        gap = len(names) if unknown is None else variable.code(unknown)
-        codes = list(range(len(names)))
-        numbers = tuple(str(code) for code in codes)
-        if not any(map(_is_number, names)):
-            names, codes = names + numbers, codes * 2
-        read_as = Variable("state", names, "levels", names[0], names[0])
-        return cls(variable.levels, read_as, CodeRule(codes, gap, gap, gap))
-
-    @classmethod
-    def of_schema(cls, schema: Schema) -> StateSet:
-        """From a schema with one variable, whose rules say what unlisted values are read as."""
-        if not isinstance(schema, Schema):
-            raise InputError(f"schema must be a pf.Schema; got {type(schema).__name__}.")
-        if len(schema) != 1 or schema.forbidden:
-            raise InputError(
-                f"schema must have one variable, the state, and no forbidden combinations; "
-                f"got {len(schema)} variables and {len(schema.forbidden)} combinations."
-            )
-        variable = schema.variables[0]
-        _check_size(variable.levels)
-        return cls(variable.levels, variable, reading_rule(variable))
-
-    def coder(self) -> Any:
-        """What turns columns of values into codes; codes that are no state are gaps."""
-        from privfield.data.coding.coder import Coder
-
-        return Coder(self.variable, self.rule)
-
-    @property
-    def dtype(self) -> Any:
-        """The dtype of codes."""
-        return code_dtype(self.rule.size)
-
-
-def _check_size(names: Sequence[str]) -> None:
-    from privfield.data.counting.plan import MAX_CELLS
-
-    if len(names) < 2:
-        raise InputError(f"states must list at least two states; got {len(names)}.")
-    if len(names) ** 2 > MAX_CELLS:
-        raise InputError(
-            f"states: {len(names):,} states have {len(names) ** 2:,} transitions; {MAX_CELLS:,} "
-            "fit. Use coarser states."
-        )
-
-
-def _is_number(name: str) -> bool:
-    try:
-        float(name)
-    except ValueError:
-        return False
-    return True
+    sequences: Any = field(repr=False)
+    people: Any = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -132,7 +63,14 @@ class SequenceSource:
     states: StateSet
     data: Any = field(repr=False)
     people: Any = field(default=None, repr=False)
-    columns: tuple[str, str | None, str] = COLUMNS
+    columns: Columns = COLUMNS
+
+    @classmethod
+    def of(cls, states: StateSet, data: Any, columns: Columns = COLUMNS) -> SequenceSource:
+        """Of sequences as they are, or `Labelled`."""
+        if isinstance(data, Labelled):
+            return cls(states, data.sequences, data.people, columns)
+        return cls(states, data, None, columns)
 
     def __post_init__(self) -> None:
         own = _is_table(self.data) or isinstance(self.data, Mapping | Sequences)
@@ -254,18 +192,34 @@ class SequenceSource:
                 labels.append(names.numbers(batch.columns[1]))
         person = np.concatenate(persons)
         label = np.concatenate(labels) if self.columns[1] else np.zeros_like(person)
-        order = np.lexsort((label, person))
-        order = order[np.searchsorted(person[order], 0) :]  # −1 is nobody
-        person, label = person[order], label[order]
-        new_person = np.diff(person, prepend=-1) != 0
-        new = new_person | (np.diff(label, prepend=-2) != 0)
-        starts = np.flatnonzero(new)
-        owners = np.searchsorted(starts, np.flatnonzero(new_person))
+        order, starts = _by_sequence(person, label)
+        owner = person[order[starts]]
+        first = np.flatnonzero(np.diff(owner, prepend=-1))
         return Sequences(
             np.concatenate(codes)[order],
             np.append(starts, len(order)).astype(np.int64),
-            np.append(owners, len(starts)).astype(np.int64),
+            np.append(first, len(starts)).astype(np.int64),
         )
+
+
+def _by_sequence(
+    person: NDArray[np.int64], label: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows in order of person and sequence, and where sequences start; person −1 is nobody.
+
+    The sequences of a person come in the order of that person's own rows: labels are numbered by
+    whoever used them first, and other people must not decide about an order.
+    """
+    order = np.lexsort((label, person))
+    order = order[np.searchsorted(person[order], 0) :]
+    here, named = person[order], label[order]
+    new = (np.diff(here, prepend=-1) != 0) | (np.diff(named, prepend=-2) != 0)
+    starts = np.flatnonzero(new)
+    lengths = np.diff(np.append(starts, len(order)))
+    turn = np.lexsort((order[starts], here[starts]))  # sorting is stable: first rows come first
+    lengths, old = lengths[turn], starts[turn]
+    starts = np.cumsum(lengths) - lengths
+    return order[np.repeat(old - starts, lengths) + np.arange(len(order))], starts
 
 
 def _column(part: NDArray[Any]) -> Any:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privfield._version import __version__
 from privfield.errors import InputError
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import Budget, NonPrivate
 from privfield.privacy.noise import LAWS, LawName, NoiseLaw
-from privfield.privacy.released import Arrays, Header, Released, cost_from_json, cost_to_json
+from privfield.privacy.released import Released
 from privfield.schema import level_text
 
 
@@ -29,6 +28,10 @@ class ChainMeasurements(Released):
     """
 
     KIND = "chain measurements"
+    LISTS: ClassVar = {
+        "scales": ("initial_scale", "transition_scale"),
+        "grids": ("initial_grid", "transition_grid"),
+    }
 
     states: tuple[str, ...]
     initial: NDArray[np.float64]
@@ -58,43 +61,6 @@ class ChainMeasurements(Released):
     def transition_law(self) -> NoiseLaw:
         """The noise in each cell of `transitions`."""
         return NoiseLaw(self.noise, self.transition_scale, self.transition_grid)
-
-    def _parts(self) -> tuple[Header, Arrays]:
-        header = {
-            "version": __version__,
-            "states": list(self.states),
-            "noise": self.noise,
-            "scales": [self.initial_scale, self.transition_scale],
-            "grids": [self.initial_grid, self.transition_grid],
-            "limit": self.limit,
-            "cost": cost_to_json(self.cost),
-            "adjacency": str(self.adjacency),
-            "unit": self.unit,
-            "stamp": self.stamp,
-        }
-        return header, {"initial": self.initial, "transitions": self.transitions}
-
-    @classmethod
-    def _from_parts(cls, header: Header, arrays: Arrays) -> Self:
-        cost = cost_from_json(header["cost"])
-        if cost is None:
-            raise ValueError
-        (initial_scale, transition_scale), (first, step) = header["scales"], header["grids"]
-        return cls(
-            tuple(header["states"]),
-            arrays["initial"],
-            arrays["transitions"],
-            header["noise"],
-            initial_scale,
-            transition_scale,
-            first,
-            step,
-            header["limit"],
-            cost,
-            Adjacency.parse(header["adjacency"]),
-            header["unit"],
-            header["stamp"],
-        )
 
     def __repr__(self) -> str:
         stamp = f"{self.stamp}. " if self.stamp else ""

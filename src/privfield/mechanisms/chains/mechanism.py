@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator
+from dataclasses import KW_ONLY, asdict, dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privfield.data.sequences.read import COLUMNS, Sequences, SequenceSource, StateSet
+from privfield.data.sequences.form import COLUMNS, Columns, StateSet, id_unit
+from privfield.data.sequences.read import Labelled, Sequences, SequenceSource
 from privfield.errors import InputError
 from privfield.mechanisms.chains.measurements import ChainMeasurements
-from privfield.privacy.adjacency import Adjacency, Sensitivity
-from privfield.privacy.budgets import ApproxDP, Budget, NonPrivate, PureDP, check_budget
+from privfield.mechanisms.worlds import small_sequences
+from privfield.privacy.adjacency import Adjacency, Sensitivity, Unit
+from privfield.privacy.budgets import Budget, NonPrivate
+from privfield.privacy.laws import Noise
 from privfield.privacy.ledger import Ledger
-from privfield.privacy.mechanism import release
-from privfield.privacy.noise import NoiseLaw, add_noise, check_noise, check_seed, choose_noise
-from privfield.privacy.released import stamp_of
+from privfield.privacy.mechanism import Mechanism, Run, World
+from privfield.privacy.noise import NoiseLaw, check_noise, choose_noise
+from privfield.privacy.randomness import Randomness
 from privfield.privacy.rounding import Number, exact
-from privfield.progress import Progress, ProgressCallback
+from privfield.privacy.terms import Terms
+from privfield.progress import ProgressCallback
 
 GRID = 2**20  # grid steps of a whole transition
 DEFAULT_LIMIT = 4
@@ -53,8 +58,8 @@ def measure_chain(
     adjacency: str = "replace-one",
     *,
     people: Any = None,
-    columns: tuple[str, str | None, str] = COLUMNS,
-    unit: str = "person",
+    columns: Columns = COLUMNS,
+    unit: str | Unit | None = None,
     noise: str = "auto",
     ledger: Ledger | None = None,
     job: str | None = None,
@@ -64,71 +69,124 @@ def measure_chain(
     """Count first states and transitions, at most `limit` transitions a person, and add noise.
 
     The whole result is `budget`-private for one unit (all sequences of one id) under `adjacency`.
-    Ledger, job and seed are as in `pf.measure`. Values never raise; gaps end a segment.
+    The unit has the name of the id column, or `unit` says in words what an id stands for. Ledger,
+    job and seed are as in `pf.measure`. Values never raise; gaps end a segment.
     """
-    spend = check_budget(budget)
-    neighbours = check_adjacency(adjacency)
-    bound = check_limit(limit)
-    check_columns(columns)
-    if not isinstance(unit, str) or not unit.strip():
-        raise InputError(f"unit must be non-empty text, such as 'person-day'; got {unit!r}.")
-    if insecure_seed is not None:
-        check_seed(insecure_seed)
-    if progress is not None and not callable(progress):
-        raise InputError(f"progress must be a function; got {type(progress).__name__}.")
-    weights, law, cost = design(spend, neighbours, bound, len(states.names), noise)
+    terms = Terms(
+        budget,
+        Adjacency.parse(adjacency),
+        unit=unit if isinstance(unit, Unit) else id_unit(columns, unit),
+        ledger=ledger,
+        job=job,
+        insecure_seed=insecure_seed,
+        progress=progress,
+    )
+    mechanism = ChainTransitions(
+        terms, states=states, limit=check_limit(limit), columns=columns, noise=noise
+    )
+    return mechanism.release(sequences if people is None else Labelled(sequences, people))
 
-    def prepare() -> Callable[[], bytes]:
-        source = SequenceSource(states, sequences, people, columns)
 
-        def run() -> bytes:
-            _tell(progress, "reading")
+@dataclass(frozen=True, eq=False)
+class ChainTransitions(Mechanism[ChainMeasurements]):
+    """First states and transitions of people's sequences, with additive noise."""
+
+    noun = "chains"
+    page = "chains.md"
+    releases = ChainMeasurements
+
+    _: KW_ONLY
+    states: StateSet
+    limit: Fraction = Fraction(DEFAULT_LIMIT)
+    columns: Columns = COLUMNS
+    noise: str = "auto"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._design  # noqa: B018  # refuses noise that the budget does not admit
+
+    @cached_property
+    def _design(self) -> tuple[Weights, NoiseLaw, Budget | NonPrivate]:
+        terms, states = self.terms, len(self.states.names)
+        return design(terms.budget, terms.adjacency, self.limit, states, self.noise)
+
+    @property
+    def cost(self) -> Budget | NonPrivate:
+        """What the design spends."""
+        return self._design[2]
+
+    @property
+    def title(self) -> str:
+        """How many states."""
+        return f"a chain of {len(self.states.names)} states with {self._design[1].name} noise"
+
+    def request(self) -> dict[str, Any]:
+        """States, weights and noise, and the id column where it is another than "person"."""
+        weights, law, _ = self._design
+        unit = self.terms.unit
+        found = {
+            "what": "chain",
+            "states": asdict(self.states.variable),
+            "rule": self.states.rule_json(),
+            "weights": asdict(weights),
+            "noise": [law.name, law.scale],
+            "adjacency": str(self.terms.adjacency),
+            "insecure": self.terms.insecure_seed is not None,
+        }
+        # requests of people were made without a unit before: their jobs are known by that
+        named = unit.column is not None and unit.name != "person"
+        return found | ({"unit": str(unit)} if named else {})
+
+    def open(self, data: Any) -> Run[ChainMeasurements]:
+        """Count both tables, then one draw of noise for all cells.
+
+        How much is done is never told: how many states people have is private.
+        """
+        source, terms = SequenceSource.of(self.states, data, self.columns), self.terms
+        weights, law, _ = self._design
+
+        def run(randomness: Randomness) -> ChainMeasurements:
+            terms.tell("reading")
             found = source.read()
-            _tell(progress, "counting")
-            tables = count_chain(found, len(states.names), weights)
-            _tell(progress, "adding noise")
-            if law.name != "none":
-                tables = add_noise(tables, law, insecure_seed)
-            initial, transitions = np.split(tables, [len(states.names)])
-            return ChainMeasurements(
-                states.names,
-                initial / weights.start,
-                transitions.reshape(len(initial), -1) / weights.whole,
-                law.name,
-                law.scale / weights.start,
-                law.scale / weights.whole,
-                1 / weights.start,
-                1 / weights.whole,
-                float(bound),
-                cost,
-                neighbours,
-                unit,
-                stamp_of(spend, insecure_seed),
-            ).to_bytes()
+            terms.tell("counting")
+            tables = count_chain(found, len(self.states.names), weights)
+            terms.tell("adding noise")
+            return self._released(
+                randomness.draw("tables", Noise.on(law, tables.size), tables), weights, law
+            )
 
         return run
 
-    request = {
-        "what": "chain",
-        "states": asdict(states.variable),
-        "rule": [list(states.rule.levels), states.rule.missing, states.rule.unknown],
-        "weights": asdict(weights),
-        "noise": [law.name, law.scale],
-        "adjacency": str(neighbours),
-        "insecure": insecure_seed is not None,
-    }
-    released = release(
-        prepare,
-        what=f"a chain of {len(states.names)} states with {law.name} noise",
-        cost=cost,
-        budget=spend,
-        adjacency=neighbours,
-        unit=unit,
-        request=request,
-        ledger=ledger,
-        job=job,
-    )
-    return ChainMeasurements.from_bytes(released)
+    def _released(
+        self, noisy: NDArray[np.int64], weights: Weights, law: NoiseLaw
+    ) -> ChainMeasurements:
+        names = self.states.names
+        initial, transitions = np.split(noisy, [len(names)])
+        return ChainMeasurements(
+            names,
+            initial / weights.start,
+            transitions.reshape(len(names), -1) / weights.whole,
+            law.name,
+            law.scale / weights.start,
+            law.scale / weights.whole,
+            1 / weights.start,
+            1 / weights.whole,
+            float(self.limit),
+            self.cost,
+            self.terms.adjacency,
+            str(self.terms.unit),
+            self.terms.stamp,
+        )
+
+    @classmethod
+    def worlds(cls, terms: Terms) -> Iterator[World]:
+        """Two states: an entry each, and people with several sequences, or none, under an id."""
+        states = StateSet.of(["a", "b"])
+        for name, units, build in small_sequences():
+            here = replace(terms, unit=id_unit(COLUMNS))
+            for limit in (1, 3):
+                mechanism = cls(here, states=states, limit=Fraction(limit))
+                yield World(mechanism, units, build, [units[:2]], f"{name}, limit {limit}")
 
 
 def design(
@@ -143,8 +201,8 @@ def design(
         return _weights(limit, 1.0), NoiseLaw("none", 0.0), budget
     ratio = float(limit) / states
     shares = {"laplace": ratio ** (2 / 3), "gaussian": float(limit) ** 0.75 / states**0.5}
-    pure = isinstance(budget, PureDP) or (isinstance(budget, ApproxDP) and not budget.exact_delta)
-    options = [kind] if kind != "auto" else ["laplace"] if pure else ["laplace", "gaussian"]
+    both = ["laplace"] if budget.is_pure else ["laplace", "gaussian"]
+    options = both if kind == "auto" else [kind]
     found = []
     for option in options:
         weights = _weights(limit, shares[option])
@@ -182,31 +240,3 @@ def check_limit(limit: object) -> Fraction:
     if not 1 <= number <= MOST:
         raise InputError(f"limit must lie between 1 and {MOST:,}; got {limit}.")
     return number
-
-
-def check_adjacency(adjacency: object) -> Adjacency:
-    """Replace-one or add-remove, or an `InputError`."""
-    found = Adjacency.parse(adjacency)
-    if found is Adjacency.FLIP_OUTCOME:
-        raise InputError(
-            "adjacency must be 'replace-one' or 'add-remove' for chains; got 'flip-outcome'."
-        )
-    return found
-
-
-def check_columns(columns: object) -> None:
-    """Names of the columns of person, sequence (or None) and state, or an `InputError`."""
-    names = list(columns) if isinstance(columns, tuple | list) else []
-    if len(names) != 3 or not all(
-        isinstance(name, str) or (name is None and place == 1) for place, name in enumerate(names)
-    ):
-        raise InputError(
-            "columns must name the columns of person, sequence and state, in this order; the "
-            f"second may be None. Got {columns!r}."
-        )
-
-
-def _tell(progress: ProgressCallback | None, stage: str) -> None:
-    """How much is done is never said: how many states people have is private."""
-    if progress is not None:
-        progress(Progress(stage))

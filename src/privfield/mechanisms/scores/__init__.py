@@ -1,0 +1,1 @@
+"""How well a model predicts records that it has not seen."""

@@ -1,0 +1,287 @@
+"""What a record loses, −log p, in whole grid steps: a function of that record and the model alone.
+
+Each entry of the model's public tables is rounded to the grid first; then whole numbers are added.
+No float depends on records, so neither their order nor their company can change a rounding:
+docs/privacy/scores.md.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfield.data.batch import CodedBatch
+from privfield.data.people import WEIGHT_GRID
+from privfield.data.sequences.form import SequenceForm
+from privfield.data.sequences.read import SequenceSource
+from privfield.data.signs import open_signs
+from privfield.data.table import open_table
+from privfield.errors import InputError
+from privfield.mechanisms.chains.mechanism import DEFAULT_LIMIT
+from privfield.mechanisms.tables.mechanism import counted_batches
+from privfield.models.base import Model
+from privfield.models.chain import ChainModel
+from privfield.models.ising import SpinModel
+from privfield.privacy.adjacency import Adjacency
+from privfield.privacy.terms import Terms
+from privfield.schema import Schema
+
+Whole = NDArray[np.int64]
+Totals = Callable[[], tuple[int, int]]
+
+_FINEST = 20  # at most 2^20 grid steps of one nat
+_WIDEST = 30  # at most 2^30 of a record: 2^32 records still add up in 64 bits
+_LARGEST = 2**62
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Public whole numbers: `grid` steps are one nat, a record loses at most `most` of them.
+
+    For the number of records each counts `each`, on the same grid; 1 where that number is public.
+    """
+
+    grid: int
+    most: int
+    each: int
+
+    @classmethod
+    def of(cls, bound: Fraction, public: bool) -> Steps:
+        """The finest grid on which sums stay within 64 bits."""
+        grid = 2 ** min(_FINEST, _WIDEST - (math.ceil(bound) - 1).bit_length())
+        most = int(bound * grid)
+        return cls(grid, most, 1 if public else max(1, most // 2))
+
+
+class Losses(Protocol):
+    """A model and records of one kind."""
+
+    what: str  # "a chain"
+
+    @property
+    def stamp(self) -> str | None:
+        """Why the model protects nobody, if so: then its score does not either."""
+
+    @property
+    def weight(self) -> int:
+        """How many full records of one unit count at most."""
+
+    @property
+    def default_bound(self) -> int:
+        """The most that a record may lose, in nats, where nobody says."""
+
+    def is_public(self, terms: Terms) -> bool:
+        """Whether the number of records is."""
+
+    def request(self) -> dict[str, Any]:
+        """Everything public that losses depend on, as JSON."""
+
+    def open(self, data: Any, steps: Steps, terms: Terms) -> Totals:
+        """Check what is public; what is returned adds up losses, and what records count."""
+
+
+# -- tables ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class RowLosses:
+    """Rows of a table, and a model of its variables."""
+
+    model: Model
+    schema: Schema
+    what = "a model"
+
+    @property
+    def stamp(self) -> str | None:
+        """The model's."""
+        return self.model.stamp
+
+    @property
+    def weight(self) -> int:
+        """The limit of rows of a person; 1 where a row is a unit or rows share one weight."""
+        unit = self.schema.unit
+        return 1 if unit is None or unit.rows is None else unit.rows
+
+    @property
+    def default_bound(self) -> int:
+        """What a row costs someone who guesses uniformly."""
+        return max(1, math.ceil(sum(math.log(size) for size in self.schema.shape)))
+
+    def is_public(self, terms: Terms) -> bool:
+        """Where one row is replaced by another."""
+        return terms.rows_are_public
+
+    def request(self) -> dict[str, Any]:
+        """Potentials, and how values are read."""
+        factors = self.model.factors
+        places = [np.array(each, np.int64) for each in (factors.shape, *factors.cliques)]
+        return {"model": _digest([*places, *factors.tables]), "schema": asdict(self.schema)}
+
+    def open(self, data: Any, steps: Steps, terms: Terms) -> Totals:
+        """Rows in batches; each row's loss is a sum of whole numbers."""
+        batches = self._batches(data)
+        least, tables = whole_potentials(self.model, steps)
+        cliques = self.model.factors.cliques
+
+        def total() -> tuple[int, int]:
+            lost = counted = 0
+            for batch in counted_batches(batches(), terms):
+                found = row_losses(batch.columns, batch.rows, cliques, tables, least, steps.most)
+                lost += _shared(found, batch.weights)
+                counted += _shared(np.full(batch.rows, steps.each), batch.weights)
+            return lost, counted
+
+        return total
+
+    def _batches(self, data: Any) -> Callable[[], Iterator[CodedBatch]]:
+        if not (isinstance(self.model, SpinModel) and isinstance(data, np.ndarray)):
+            return open_table(data, self.schema).batches
+        read = open_signs(data, self.schema)[0]  # arrays of ±1, as the learners read them
+
+        def batches() -> Iterator[CodedBatch]:
+            for signs in read():
+                columns = tuple((column > 0).astype(np.uint8) for column in signs.T)
+                yield CodedBatch(columns, len(signs))
+
+        return batches
+
+
+def whole_potentials(model: Model, steps: Steps) -> tuple[int, list[Whole]]:
+    """log Z − Σ (largest potentials), and what each entry falls short of the largest: grid steps.
+
+    −log p of a row is the sum of both. Entries beyond what the bound can tell apart are cut there.
+    """
+    factors = model.factors
+    tops = [float(table.max(initial=-math.inf)) for table in factors.tables]
+    least = round(Fraction(model.log_partition()) * steps.grid) - sum(
+        round(Fraction(top) * steps.grid) for top in tops
+    )
+    cut = steps.most + max(0, -least)
+    if cut * max(1, len(tops)) >= _LARGEST:
+        raise InputError(
+            "model: its log-potentials are so large that a log-likelihood has no whole numbers; "
+            "take out what cancels between them, or score fewer cliques."
+        )
+    with np.errstate(over="ignore"):
+        pairs = zip(tops, factors.tables, strict=True)
+        short = [np.minimum((top - table) * steps.grid, cut) for top, table in pairs]
+    return least, [np.rint(each).astype(np.int64) for each in short]
+
+
+def row_losses(
+    columns: Sequence[NDArray[Any]],
+    rows: int,
+    cliques: Sequence[tuple[int, ...]],
+    tables: Sequence[Whole],
+    least: int,
+    most: int,
+) -> Whole:
+    """Each row's loss within [0, most]."""
+    found = np.full(rows, min(least, most), np.int64)
+    for clique, table in zip(cliques, tables, strict=True):
+        found += table[tuple(columns[position] for position in clique)]
+    return np.clip(found, 0, most)
+
+
+def _shared(values: Whole, weights: Whole | None) -> int:
+    """The sum, each with its share of a person's weight, rounded down row by row."""
+    return int(values.sum() if weights is None else (values * weights // WEIGHT_GRID).sum())
+
+
+# -- sequences -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class PersonLosses:
+    """People's sequences, and a chain. `alone`: every entry of the data is a person."""
+
+    model: ChainModel
+    form: SequenceForm
+    alone: bool = False
+    what = "a chain"
+    weight = 1
+
+    @property
+    def stamp(self) -> str | None:
+        """The model's."""
+        return self.model.stamp
+
+    def __post_init__(self) -> None:
+        check_states(self.model, self.form)
+
+    @property
+    def default_bound(self) -> int:
+        """What the transitions that a learner counts cost someone who guesses uniformly."""
+        return uniform_bound(self.form, DEFAULT_LIMIT)
+
+    def is_public(self, terms: Terms) -> bool:
+        """Where one entry is replaced by another; an id may have no sequence, and is gone then."""
+        return self.alone and terms.adjacency is Adjacency.REPLACE_ONE
+
+    def request(self) -> dict[str, Any]:
+        """Probabilities, and how values are read."""
+        return {
+            "model": _digest([self.model.initial, self.model.transition]),
+            "states": asdict(self.form.states.variable),
+            "rule": self.form.states.rule_json(),
+        }
+
+    def open(self, data: Any, steps: Steps, terms: Terms) -> Totals:
+        """People one after the other; what one loses is a sum of whole numbers."""
+        source = SequenceSource.of(self.form.states, data, self.form.columns)
+        initial, transition = (
+            whole_logs(table, steps) for table in (self.model.initial, self.model.transition)
+        )
+
+        def total() -> tuple[int, int]:
+            from privfield.data.sequences.kernels import lose_people
+
+            terms.tell("reading")
+            found = source.read()
+            terms.tell("counting")
+            codes, offsets, owners = found.codes, found.offsets, found.owners
+            lost = sum(
+                lose_people(codes, offsets, owners, first, last, initial, transition, steps.most)
+                for first, last in found.people()
+            )
+            return int(lost), steps.each * len(found)
+
+        return total
+
+
+def whole_logs(probabilities: NDArray[np.float64], steps: Steps) -> Whole:
+    """−log p of each entry in whole grid steps, at most the bound, which stands for impossible."""
+    with np.errstate(divide="ignore"):
+        losses = -np.log(probabilities) * steps.grid
+    whole: Whole = np.rint(np.clip(losses, 0, steps.most)).astype(np.int64)
+    return whole
+
+
+def uniform_bound(form: SequenceForm, transitions: float) -> int:
+    """What that many transitions and a first state cost someone who guesses uniformly."""
+    return math.ceil((transitions + 1) * math.log(len(form.states.names)))
+
+
+def check_states(model: object, form: SequenceForm) -> None:
+    """Refuse a model of other states than sequences are read as."""
+    if not isinstance(model, ChainModel):
+        raise InputError(f"model must be a ChainModel; got {type(model).__name__}.")
+    if model.states != form.states.names:
+        raise InputError("model must have the same states, in the same order.")
+
+
+def _digest(arrays: Iterable[NDArray[Any]]) -> str:
+    """A fingerprint of arrays with their shapes."""
+    found = hashlib.sha256()
+    for array in arrays:
+        kind = np.float64 if array.dtype.kind == "f" else np.int64
+        found.update(repr(array.shape).encode())
+        found.update(np.ascontiguousarray(array, np.dtype(kind).newbyteorder("<")).tobytes())
+    return found.hexdigest()
