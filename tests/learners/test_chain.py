@@ -98,7 +98,7 @@ def test_a_failed_fit_shows_nothing_of_an_earlier_one(tmp_path):
         ({"limit": 0}, pf.InputError),
         ({"budget": pf.PureDP(9), "ledger": ledger}, pf.BudgetRefused),
     ]:
-        learner = ChainLearner(pf.PureDP(1), STATES).fit(DATA)
+        learner = ChainLearner(pf.PureDP(1), states=STATES).fit(DATA)
         with pytest.raises(error):
             learner.set_params(**change).fit(DATA)
         assert not [name for name in vars(learner) if name.endswith("_")]
@@ -111,13 +111,15 @@ def test_the_unit_is_named_wherever_the_promise_is(tmp_path):
     frame = pd.DataFrame(rows, columns=["trip", "user", "state"])
     ledger = pf.Ledger(tmp_path / "l", total=pf.PureDP(5))
     options = {"ledger": ledger, "job": "trips"}
-    learner = ChainLearner(pf.PureDP(1), STATES, columns=("trip", None, "state"), **options)
+    learner = ChainLearner(pf.PureDP(1), states=STATES, columns=("trip", None, "state"), **options)
     card = learner.fit(frame).model_.card
     assert card.unit == learner.measurements_.unit == ledger.unit == "trip"
     assert "for one trip, replace-one neighbours" in card.promise()
     assert ledger.charges()[0].unit == "trip"
     assert learner.release_score(frame, pf.PureDP(1)).unit == "trip"
-    users = ChainLearner(pf.PureDP(1), STATES, columns=("user", "trip", "state"), ledger=ledger)
+    users = ChainLearner(
+        pf.PureDP(1), states=STATES, columns=("user", "trip", "state"), ledger=ledger
+    )
     with pytest.raises(pf.InputError, match="protects one trip; this release protects one user"):
         users.fit(frame)
     assert len(ledger.charges()) == 2
@@ -128,7 +130,9 @@ def test_choosing_a_limit_on_people_kept_back_is_charged(tmp_path):
     ledger = pf.Ledger(tmp_path / "l", total=pf.PureDP(3))
     scores = {}
     for limit in (2, 4):
-        learner = ChainLearner(pf.PureDP(1), STATES, limit=limit, ledger=ledger).fit(DATA[:2000])
+        learner = ChainLearner(pf.PureDP(1), states=STATES, limit=limit, ledger=ledger).fit(
+            DATA[:2000]
+        )
         scores[limit] = learner.release_score(DATA[2000:], pf.PureDP(0.5), bound=12).mean
     assert ledger.spent.epsilon == 3 and max(scores, key=scores.get) in scores
     with pytest.raises(pf.BudgetRefused):
