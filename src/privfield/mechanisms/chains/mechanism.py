@@ -15,7 +15,7 @@ from privfield.data.sequences.form import COLUMNS, Columns, StateSet, id_unit
 from privfield.data.sequences.read import Labelled, Sequences, SequenceSource
 from privfield.errors import InputError
 from privfield.mechanisms.chains.measurements import ChainMeasurements
-from privfield.mechanisms.worlds import small_sequences
+from privfield.mechanisms.chains.worlds import small_sequences
 from privfield.privacy.adjacency import Adjacency, Sensitivity, Unit
 from privfield.privacy.budgets import Budget, NonPrivate
 from privfield.privacy.laws import Noise

@@ -14,9 +14,10 @@ from privfield.data.sequences.form import COLUMNS, Columns, SequenceForm
 from privfield.data.sequences.read import Labelled
 from privfield.data.table import unit_of
 from privfield.errors import InputError
+from privfield.mechanisms.chains.worlds import small_sequences
 from privfield.mechanisms.scores.losses import Losses, PersonLosses, RowLosses, Steps
 from privfield.mechanisms.scores.score import ReleasedScore
-from privfield.mechanisms.worlds import rows_of, small_sequences, small_tables
+from privfield.mechanisms.worlds import rows_of, small_tables
 from privfield.models.base import Model
 from privfield.models.chain import ChainModel
 from privfield.models.ising import IsingModel, SpinModel
