@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 import privfield as pf
-from privfield.models.card import attach_card
+from privfield.learners.base import attach_card
 from privfield.reporting import write_report
 
 FOLDER = Path("demo-output")

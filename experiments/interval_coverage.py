@@ -13,7 +13,7 @@ import time
 import numpy as np
 
 import privfield as pf
-from privfield.estimation.uncertainty.bootstrap import _log_odds_ratio, _probability
+from privfield.estimation.uncertainty.bootstrap import _log_odds_ratio, probability_from
 
 SETTINGS = {  # levels, strength of the interactions, rows, budget
     "8 binary, n=2,000, ε=1": ([2] * 8, 0.5, 2_000, pf.PureDP(1)),
@@ -42,7 +42,7 @@ def study(levels, strength, rows, budget, replicates, seed):
     asked = [
         (boot.marginal([names[2]]), truth.marginal([names[2]])),
         (boot.marginal([names[1], names[2]]), truth.marginal([names[1], names[2]])),
-        (boot.probability(event, given), _probability(truth, event, given)),
+        (boot.probability(event, given), probability_from(truth, event, given)),
         (boot.log_odds_ratio(names[0], names[1]), _log_odds_ratio(truth, names[0], names[1])),
         (boot.log_odds_ratio(names[0], names[4]), _log_odds_ratio(truth, names[0], names[4])),
     ]
