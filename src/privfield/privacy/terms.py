@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
+from typing import Any, TypedDict, Unpack
 
 from privfield.errors import InputError
 from privfield.privacy.adjacency import ROW, Adjacency, Unit
@@ -13,6 +14,16 @@ from privfield.privacy.randomness import Journal, Randomness
 from privfield.progress import Progress, ProgressCallback
 
 LISTENER = "_raised_by_a_listener"  # marks exceptions of progress callbacks
+
+
+class Asked(TypedDict, total=False):
+    """What functions that release pass on to `Terms.of`."""
+
+    adjacency: str
+    ledger: Ledger | None
+    job: str | None
+    insecure_seed: int | None
+    progress: ProgressCallback | None
 
 
 @dataclass(frozen=True)
@@ -47,6 +58,13 @@ class Terms:
             raise InputError(f"ledger must be a pf.Ledger; got {type(self.ledger).__name__}.")
         elif isinstance(self.budget, NonPrivate):
             raise InputError("NON_PRIVATE cannot be charged: leave the ledger out.")
+
+    @classmethod
+    def of(cls, budget: Budget | NonPrivate, unit: Unit = ROW, **asked: Unpack[Asked]) -> Terms:
+        """Terms as a user asked for them: `adjacency` is a word, "replace-one" if none is said."""
+        rest: dict[str, Any] = {**asked}
+        neighbours = Adjacency.parse(rest.pop("adjacency", Adjacency.REPLACE_ONE))
+        return cls(budget, neighbours, unit=unit, **rest)
 
     @property
     def is_private(self) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import KW_ONLY, asdict, dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,13 +19,11 @@ from privfield.mechanisms.chains.worlds import small_sequences
 from privfield.privacy.adjacency import Adjacency, Sensitivity, Unit
 from privfield.privacy.budgets import Budget, NonPrivate
 from privfield.privacy.laws import Noise
-from privfield.privacy.ledger import Ledger
 from privfield.privacy.mechanism import Mechanism, Run, World
 from privfield.privacy.noise import NoiseLaw, check_noise, choose_noise
 from privfield.privacy.randomness import Randomness
 from privfield.privacy.rounding import Number, exact
-from privfield.privacy.terms import Terms
-from privfield.progress import ProgressCallback
+from privfield.privacy.terms import Asked, Terms
 
 GRID = 2**20  # grid steps of a whole transition
 DEFAULT_LIMIT = 4
@@ -55,16 +53,12 @@ def measure_chain(
     states: StateSet,
     budget: Budget | NonPrivate,
     limit: Number = DEFAULT_LIMIT,
-    adjacency: str = "replace-one",
     *,
     people: Any = None,
     columns: Columns = COLUMNS,
     unit: str | Unit | None = None,
     noise: str = "auto",
-    ledger: Ledger | None = None,
-    job: str | None = None,
-    insecure_seed: int | None = None,
-    progress: ProgressCallback | None = None,
+    **asked: Unpack[Asked],
 ) -> ChainMeasurements:
     """Count first states and transitions, at most `limit` transitions a person, and add noise.
 
@@ -72,15 +66,7 @@ def measure_chain(
     The unit has the name of the id column, or `unit` says in words what an id stands for. Ledger,
     job and seed are as in `pf.measure`. Values never raise; gaps end a segment.
     """
-    terms = Terms(
-        budget,
-        Adjacency.parse(adjacency),
-        unit=unit if isinstance(unit, Unit) else id_unit(columns, unit),
-        ledger=ledger,
-        job=job,
-        insecure_seed=insecure_seed,
-        progress=progress,
-    )
+    terms = Terms.of(budget, unit if isinstance(unit, Unit) else id_unit(columns, unit), **asked)
     mechanism = ChainTransitions(
         terms, states=states, limit=check_limit(limit), columns=columns, noise=noise
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, asdict, dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -28,15 +28,12 @@ from privfield.mechanisms.tables.design import Task
 from privfield.mechanisms.tables.measurements import Measurements
 from privfield.mechanisms.tables.mechanism import counted_batches
 from privfield.mechanisms.worlds import in_a_crowd, small_tables
-from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import ZCDP, ApproxDP, Budget, NonPrivate, PureDP
-from privfield.privacy.ledger import Ledger
 from privfield.privacy.mechanism import Mechanism, Run, World
 from privfield.privacy.noise import LawName, check_noise
 from privfield.privacy.randomness import Randomness
 from privfield.privacy.rounding import sqrt_below
-from privfield.privacy.terms import Terms
-from privfield.progress import ProgressCallback
+from privfield.privacy.terms import Asked, Terms
 from privfield.schema import Schema
 
 
@@ -44,15 +41,11 @@ def select_edges(
     data: Any,
     schema: Schema,
     budget: Budget | NonPrivate,
-    adjacency: str = "replace-one",
     noise: str = "auto",
     *,
     candidates: Sequence[Sequence[str]] | None = None,
     max_bytes: float = DEFAULT_MAX_BYTES,
-    ledger: Ledger | None = None,
-    job: str | None = None,
-    insecure_seed: int | None = None,
-    progress: ProgressCallback | None = None,
+    **asked: Unpack[Asked],
 ) -> Selection:
     """Choose pairs of variables that depend on each other, and measure their tables: one release.
 
@@ -67,15 +60,7 @@ def select_edges(
     """
     if not isinstance(schema, Schema):
         raise InputError(f"schema must be a pf.Schema; got {type(schema).__name__}.")
-    terms = Terms(
-        budget,
-        Adjacency.parse(adjacency),
-        unit=unit_of(schema),
-        ledger=ledger,
-        job=job,
-        insecure_seed=insecure_seed,
-        progress=progress,
-    )
+    terms = Terms.of(budget, unit_of(schema), **asked)
     mechanism = EdgeSelection(
         terms, schema=schema, candidates=candidates, noise=noise, max_bytes=max_bytes
     )

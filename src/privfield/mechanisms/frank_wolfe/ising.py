@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,12 +17,9 @@ from privfield.mechanisms.frank_wolfe.mechanism import MAX_BYTES, FrankWolfe, ch
 from privfield.mechanisms.frank_wolfe.rows import Codes, Digits, Rows
 from privfield.mechanisms.frank_wolfe.trajectory import Trajectory
 from privfield.mechanisms.worlds import small_tables
-from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import Budget, NonPrivate
-from privfield.privacy.ledger import Ledger
 from privfield.privacy.mechanism import World
-from privfield.privacy.terms import Terms
-from privfield.progress import ProgressCallback
+from privfield.privacy.terms import Asked, Terms
 from privfield.schema import Schema, spin_names
 
 
@@ -33,14 +30,10 @@ def frank_wolfe_ising(
     width: float,
     *,
     steps: int | None = None,
-    adjacency: str = "replace-one",
     calibration: str = "proved",
-    ledger: Ledger | None = None,
-    job: str | None = None,
-    insecure_seed: int | None = None,
-    progress: ProgressCallback | None = None,
     declared_rows: int | None = None,
     max_bytes: float = MAX_BYTES,
+    **asked: Unpack[Asked],
 ) -> Trajectory:
     """Regress each variable on all others and a constant, all nodes at once.
 
@@ -51,15 +44,7 @@ def frank_wolfe_ising(
     for study: the result is stamped NOT PROVED and cannot be charged.
     """
     schema = variables if isinstance(variables, Schema) else None
-    terms = Terms(
-        budget,
-        Adjacency.parse(adjacency),
-        unit=unit_of(schema),
-        ledger=ledger,
-        job=job,
-        insecure_seed=insecure_seed,
-        progress=progress,
-    )
+    terms = Terms.of(budget, unit_of(schema), **asked)
     mechanism = IsingFrankWolfe(
         terms,
         names=sign_names(data, variables),

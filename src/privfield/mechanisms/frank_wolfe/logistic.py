@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from itertools import product
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,12 +16,9 @@ from privfield.mechanisms.frank_wolfe.gradients import Regressions
 from privfield.mechanisms.frank_wolfe.mechanism import MAX_BYTES, FrankWolfe, check_width
 from privfield.mechanisms.frank_wolfe.rows import Codes, Rows
 from privfield.mechanisms.frank_wolfe.trajectory import Trajectory
-from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import Budget, NonPrivate
-from privfield.privacy.ledger import Ledger
 from privfield.privacy.mechanism import World
-from privfield.privacy.terms import Terms
-from privfield.progress import ProgressCallback
+from privfield.privacy.terms import Asked, Terms
 
 GRID = 2**10  # a feature of size `bound`, in whole numbers
 _BATCH = 1 << 14
@@ -36,28 +33,17 @@ def frank_wolfe_logistic(
     bound: float = 1.0,
     intercept: bool = True,
     steps: int | None = None,
-    adjacency: str = "replace-one",
     calibration: str = "proved",
-    ledger: Ledger | None = None,
-    job: str | None = None,
-    insecure_seed: int | None = None,
-    progress: ProgressCallback | None = None,
     declared_rows: int | None = None,
     max_bytes: float = MAX_BYTES,
+    **asked: Unpack[Asked],
 ) -> Trajectory:
     """Minimise Σ log(1 + exp(−y ⟨w, x⟩)) over ‖w‖₁ ≤ `radius`.
 
     Features are clipped to ±`bound` and rounded to `bound`/1024 (NaN is 0); a label above 0 is +1,
     anything else −1. With `intercept`, a last feature is always `bound`, inside the same ball.
     """
-    terms = Terms(
-        budget,
-        Adjacency.parse(adjacency),
-        ledger=ledger,
-        job=job,
-        insecure_seed=insecure_seed,
-        progress=progress,
-    )
+    terms = Terms.of(budget, **asked)
     _check_arrays(features, labels)
     mechanism = LogisticFrankWolfe(
         terms,

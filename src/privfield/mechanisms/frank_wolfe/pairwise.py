@@ -11,7 +11,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,13 +25,10 @@ from privfield.mechanisms.frank_wolfe.rows import Codes, Digits, Rows
 from privfield.mechanisms.frank_wolfe.steps import LEVEL, MOST_DEFAULT_STEPS
 from privfield.mechanisms.frank_wolfe.trajectory import Trajectory
 from privfield.mechanisms.worlds import small_tables
-from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import Budget, NonPrivate
 from privfield.privacy.laws import Law, Whole
-from privfield.privacy.ledger import Ledger
 from privfield.privacy.mechanism import World
-from privfield.privacy.terms import Terms
-from privfield.progress import ProgressCallback
+from privfield.privacy.terms import Asked, Terms
 from privfield.schema import Schema
 
 _MOST_CELLS = 1 << 24  # of one gradient
@@ -45,13 +42,9 @@ def frank_wolfe_pairwise(
     *,
     geometry: str = "group",
     steps: int | None = None,
-    adjacency: str = "replace-one",
-    ledger: Ledger | None = None,
-    job: str | None = None,
-    insecure_seed: int | None = None,
-    progress: ProgressCallback | None = None,
     declared_rows: int | None = None,
     max_bytes: float = MAX_BYTES,
+    **asked: Unpack[Asked],
 ) -> Trajectory:
     """For each variable and each two of its levels, regress which of the two it is on the others.
 
@@ -61,15 +54,7 @@ def frank_wolfe_pairwise(
     """
     if not isinstance(schema, Schema):
         raise InputError(f"schema must be a pf.Schema; got {type(schema).__name__}.")
-    terms = Terms(
-        budget,
-        Adjacency.parse(adjacency),
-        unit=unit_of(schema),
-        ledger=ledger,
-        job=job,
-        insecure_seed=insecure_seed,
-        progress=progress,
-    )
+    terms = Terms.of(budget, unit_of(schema), **asked)
     mechanism = PairwiseFrankWolfe(
         terms,
         schema=schema,

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from itertools import combinations
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,12 +20,9 @@ from privfield.mechanisms.frank_wolfe.mechanism import MAX_BYTES, FrankWolfe, ch
 from privfield.mechanisms.frank_wolfe.rows import Codes, Rows
 from privfield.mechanisms.frank_wolfe.trajectory import Trajectory
 from privfield.mechanisms.worlds import small_tables
-from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import Budget, NonPrivate
-from privfield.privacy.ledger import Ledger
 from privfield.privacy.mechanism import World
-from privfield.privacy.terms import Terms
-from privfield.progress import ProgressCallback
+from privfield.privacy.terms import Asked, Terms
 from privfield.schema import Schema
 
 _MOST_CELLS = 1 << 24  # of one gradient
@@ -39,13 +36,9 @@ def frank_wolfe_polynomial(
     width: float,
     *,
     steps: int | None = None,
-    adjacency: str = "replace-one",
-    ledger: Ledger | None = None,
-    job: str | None = None,
-    insecure_seed: int | None = None,
-    progress: ProgressCallback | None = None,
     declared_rows: int | None = None,
     max_bytes: float = MAX_BYTES,
+    **asked: Unpack[Asked],
 ) -> Trajectory:
     """Regress each variable on all products of up to `order` − 1 others, all nodes at once.
 
@@ -53,15 +46,7 @@ def frank_wolfe_polynomial(
     regressions share `budget` equally.
     """
     schema = variables if isinstance(variables, Schema) else None
-    terms = Terms(
-        budget,
-        Adjacency.parse(adjacency),
-        unit=unit_of(schema),
-        ledger=ledger,
-        job=job,
-        insecure_seed=insecure_seed,
-        progress=progress,
-    )
+    terms = Terms.of(budget, unit_of(schema), **asked)
     mechanism = PolynomialFrankWolfe(
         terms,
         names=sign_names(data, variables),

@@ -10,7 +10,7 @@ from dataclasses import KW_ONLY, asdict, dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import product
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,14 +22,12 @@ from privfield.mechanisms.worlds import rows_of
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import ZCDP, ApproxDP, Budget, NonPrivate
 from privfield.privacy.laws import Noise
-from privfield.privacy.ledger import Ledger
 from privfield.privacy.mechanism import Mechanism, Run, World
 from privfield.privacy.noise import NoiseLaw
 from privfield.privacy.randomness import Randomness
 from privfield.privacy.released import Released
 from privfield.privacy.rounding import Number, exact, sqrt_above, sqrt_below
-from privfield.privacy.terms import Terms
-from privfield.progress import ProgressCallback
+from privfield.privacy.terms import Asked, Terms
 from privfield.schema import Schema
 from privfield.solvers.projections import project_l1
 
@@ -104,12 +102,8 @@ def measure_pseudolikelihood(
     names: Sequence[str] | None = None,
     steps: int | None = None,
     clip: Number | None = None,
-    adjacency: str = "replace-one",
     declared_rows: int | None = None,
-    ledger: Ledger | None = None,
-    job: str | None = None,
-    insecure_seed: int | None = None,
-    progress: ProgressCallback | None = None,
+    **asked: Unpack[Asked],
 ) -> PseudolikelihoodTrajectory:
     """Ascend Σ_i log P(x_i | the others), one noisy gradient of all rows per step.
 
@@ -118,14 +112,7 @@ def measure_pseudolikelihood(
     all have at the start, √(p(2p−1))/2. The step divides by the number of rows: it is public
     under "replace-one"; under "add-remove", `declared_rows` says about how many there are.
     """
-    terms = Terms(
-        budget,
-        Adjacency.parse(adjacency),
-        ledger=ledger,
-        job=job,
-        insecure_seed=insecure_seed,
-        progress=progress,
-    )
+    terms = Terms.of(budget, **asked)
     mechanism = PseudolikelihoodGradients(
         terms,
         names=check_variables(data, schema, names),

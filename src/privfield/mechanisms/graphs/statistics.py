@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import KW_ONLY, asdict, dataclass
 from fractions import Fraction
 from itertools import combinations, product
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
@@ -31,14 +31,12 @@ from privfield.mechanisms.moments.sums import sum_moments
 from privfield.mechanisms.worlds import rows_of
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import ApproxDP, NonPrivate
-from privfield.privacy.ledger import Ledger
 from privfield.privacy.mechanism import Run, World
 from privfield.privacy.randomness import Randomness
 from privfield.privacy.released import cost_to_json
 from privfield.privacy.rounding import exact
 from privfield.privacy.stability import CERTAIN
-from privfield.privacy.terms import Terms
-from privfield.progress import ProgressCallback
+from privfield.privacy.terms import Asked, Terms
 from privfield.schema import Schema
 
 Counts = dict[tuple[int, int, int], int]  # how often each row occurs
@@ -70,11 +68,7 @@ def measure_correlation_graph(
     centred: bool = True,
     schema: Schema | None = None,
     names: Sequence[str] | None = None,
-    adjacency: str = "replace-one",
-    ledger: Ledger | None = None,
-    job: str | None = None,
-    insecure_seed: int | None = None,
-    progress: ProgressCallback | None = None,
+    **asked: Unpack[Asked],
 ) -> StructureRelease:
     """Join two ±1 variables where |covariance| > `threshold`; release the graph if it is stable.
 
@@ -83,14 +77,7 @@ def measure_correlation_graph(
     """
     refuse_people(schema, "correlation")
     labels = check_variables(data, schema, names)
-    terms = Terms(
-        budget,
-        Adjacency.parse(adjacency),
-        ledger=ledger,
-        job=job,
-        insecure_seed=insecure_seed,
-        progress=progress,
-    )
+    terms = Terms.of(budget, **asked)
     mechanism = CorrelationGraph(
         terms, names=labels, schema=schema, threshold=threshold, centred=bool(centred)
     )
@@ -103,11 +90,7 @@ def measure_chow_liu(
     *,
     schema: Schema | None = None,
     names: Sequence[str] | None = None,
-    adjacency: str = "replace-one",
-    ledger: Ledger | None = None,
-    job: str | None = None,
-    insecure_seed: int | None = None,
-    progress: ProgressCallback | None = None,
+    **asked: Unpack[Asked],
 ) -> StructureRelease:
     """The tree of strongest dependences (Chow & Liu 1968); release it if it is stable.
 
@@ -115,14 +98,7 @@ def measure_chow_liu(
     """
     refuse_people(schema, "chow-liu")
     labels = find_variables(data, schema, names).names
-    terms = Terms(
-        budget,
-        Adjacency.parse(adjacency),
-        ledger=ledger,
-        job=job,
-        insecure_seed=insecure_seed,
-        progress=progress,
-    )
+    terms = Terms.of(budget, **asked)
     return ChowLiuTree(terms, names=labels, schema=schema).release(data)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import KW_ONLY, asdict, dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,13 +25,11 @@ from privfield.mechanisms.graphs.votes import DECIDE, Decision, Votes, cast_vote
 from privfield.mechanisms.worlds import people_of, rows_of
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import ApproxDP, Budget, NonPrivate
-from privfield.privacy.ledger import Ledger
 from privfield.privacy.mechanism import Run, World
 from privfield.privacy.randomness import Randomness
 from privfield.privacy.rounding import exact
 from privfield.privacy.stability import CERTAIN
-from privfield.privacy.terms import Terms
-from privfield.progress import ProgressCallback
+from privfield.privacy.terms import Asked, Terms
 from privfield.schema import Person, Schema
 
 UserLearner = Callable[[NDArray[Any]], Any]
@@ -49,13 +47,9 @@ def measure_structure(
     blocks: int | None = None,
     schema: Schema | None = None,
     names: Sequence[str] | None = None,
-    adjacency: str = "replace-one",
     learner: UserLearner | None = None,
     learner_seconds: float | None = 60.0,
-    ledger: Ledger | None = None,
-    job: str | None = None,
-    insecure_seed: int | None = None,
-    progress: ProgressCallback | None = None,
+    **asked: Unpack[Asked],
 ) -> StructureRelease:
     """Find the graph in every block of rows, and release what nearly all blocks agree on.
 
@@ -70,15 +64,7 @@ def measure_structure(
     the block votes for a graph without edges. It must look at nothing but its rows. Try it on
     made-up rows with `pf.NON_PRIVATE`, where its errors show.
     """
-    terms = Terms(
-        budget,
-        Adjacency.parse(adjacency),
-        unit=unit_of(schema),
-        ledger=ledger,
-        job=job,
-        insecure_seed=insecure_seed,
-        progress=progress,
-    )
+    terms = Terms.of(budget, unit_of(schema), **asked)
     mechanism = StableStructure(
         terms,
         variables=find_variables(data, schema, names),

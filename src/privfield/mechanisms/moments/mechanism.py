@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, asdict, dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -18,12 +18,10 @@ from privfield.mechanisms.worlds import small_tables
 from privfield.privacy.adjacency import Adjacency, Sensitivity
 from privfield.privacy.budgets import Budget, NonPrivate
 from privfield.privacy.laws import Noise
-from privfield.privacy.ledger import Ledger
 from privfield.privacy.mechanism import Mechanism, Run, World
 from privfield.privacy.noise import NoiseLaw, check_seed, choose_noise
 from privfield.privacy.randomness import Randomness
-from privfield.privacy.terms import Terms
-from privfield.progress import ProgressCallback
+from privfield.privacy.terms import Asked, Terms
 from privfield.schema import Schema
 
 
@@ -59,12 +57,8 @@ def measure_moments(
     *,
     schema: Schema | None = None,
     names: Sequence[str] | None = None,
-    adjacency: str = "replace-one",
     noise: str = "auto",
-    ledger: Ledger | None = None,
-    job: str | None = None,
-    insecure_seed: int | None = None,
-    progress: ProgressCallback | None = None,
+    **asked: Unpack[Asked],
 ) -> Moments:
     """Sum x_i·x_j and x_i over all rows in one pass and add noise: the only private step.
 
@@ -79,15 +73,7 @@ def measure_moments(
     >>> int(m.pairs[0, 1]), m.singles.tolist(), m.total
     (800, [200, 0], 1000)
     """
-    terms = Terms(
-        budget,
-        Adjacency.parse(adjacency),
-        unit=unit_of(schema),
-        ledger=ledger,
-        job=job,
-        insecure_seed=insecure_seed,
-        progress=progress,
-    )
+    terms = Terms.of(budget, unit_of(schema), **asked)
     labels = check_variables(data, schema, names)
     return SecondMoments(terms, names=labels, schema=schema, noise=noise).release(data)
 

@@ -23,7 +23,7 @@ from privfield.models.chain import ChainModel
 from privfield.models.ising import IsingModel, SpinModel
 from privfield.models.mrf import MarkovRandomField
 from privfield.models.polynomial import PolynomialMRF
-from privfield.privacy.adjacency import Adjacency, Sensitivity
+from privfield.privacy.adjacency import Sensitivity
 from privfield.privacy.budgets import Budget, NonPrivate
 from privfield.privacy.laws import Noise
 from privfield.privacy.ledger import Ledger
@@ -88,10 +88,10 @@ def release_score(
             )
         losses = RowLosses(model, check_schema(model, schema))
         whose = unit_of(losses.schema)
-    terms = Terms(
+    terms = Terms.of(
         budget,
-        Adjacency.parse(adjacency),
-        unit=whose,
+        whose,
+        adjacency=adjacency,
         ledger=ledger,
         job=job,
         insecure_seed=insecure_seed,

@@ -17,7 +17,6 @@ from privfield.errors import InputError
 from privfield.mechanisms.tables.design import Design, Task, choose_design
 from privfield.mechanisms.tables.measurements import Measurements
 from privfield.mechanisms.worlds import small_tables
-from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import Budget, NonPrivate
 from privfield.privacy.laws import Noise
 from privfield.privacy.ledger import Ledger
@@ -58,10 +57,10 @@ def measure(
 
     Values outside the schema are read as the schema says; they never raise.
     """
-    terms = Terms(
+    terms = Terms.of(
         budget,
-        Adjacency.parse(adjacency),
-        unit=unit_of(schema),
+        unit_of(schema),
+        adjacency=adjacency,
         ledger=ledger,
         job=job,
         insecure_seed=insecure_seed,
