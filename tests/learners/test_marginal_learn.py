@@ -1,14 +1,12 @@
 """MarginalLearner(cliques="learn"): structure and parameters in one budget."""
 
-from fractions import Fraction
 from itertools import product
 
 import numpy as np
 import pytest
 
 import privfield as pf
-from privfield.mechanisms.edges.stable import StableSelection, measure_stable, share_out
-from privfield.privacy.conversions import rho_for
+from privfield.mechanisms.edges.stable import share_out
 
 SCHEMA = pf.Schema({"a": 3, "b": 2, "c": 3, "d": 2})
 EDGES = [("a", "b"), ("b", "c")]
@@ -92,25 +90,6 @@ def test_bad_input_is_refused_before_anything_is_spent(tmp_path, change, message
     assert not ledger.charges()
 
 
-@pytest.mark.parametrize(
-    "budget", [pf.ApproxDP(1, 1e-9), pf.ApproxDP(0.1, 1e-6), pf.ApproxDP(8, Fraction(1, 3))]
-)
-def test_shares_add_up_as_approximate_zcdp(budget):
-    shares = share_out(budget)
-    epsilon, delta = shares.structure.exact_epsilon, shares.structure.exact_delta
-    assert shares.cost == shares.structure.as_cost() + shares.tables or (
-        shares.cost.exact_rho == epsilon**2 / 2 + shares.tables.exact_rho
-        and shares.cost.exact_delta == delta
-    )
-    assert shares.cost.exact_rho <= rho_for(budget.exact_epsilon, budget.exact_delta - delta)
-    assert shares.cost <= budget
-    # the same shares from the whole of δ would exceed the budget
-    whole = rho_for(budget.exact_epsilon, budget.exact_delta)
-    assert not pf.Cost(whole, delta) <= budget
-    # so would tables that forget what the structure cost
-    assert not pf.Cost(epsilon**2 / 2 + shares.cost.exact_rho, delta) <= budget
-
-
 def stable_rows():
     rng = np.random.default_rng(3)
     weights = np.zeros((3, 3))
@@ -147,96 +126,6 @@ def test_a_stable_structure_and_its_tables_are_one_charge(tmp_path):
     other = pf.Ledger(tmp_path / "m.ledger", budget, adjacency="replace-one", stable_delta=5e-7)
     learner.set_params(ledger=other, job=None).fit(rows)
     assert len(other.charges()) == 1
-
-
-@pytest.mark.parametrize("edges", [None, (("x", "y"),)])
-def test_progress_does_not_tell_whether_a_structure_was_released(monkeypatch, tmp_path, edges):
-    """Otherwise a job could be stopped and run again, at no cost, until there is one."""
-    from privfield.mechanisms.edges import stable
-
-    found = stable.measure_structure
-
-    def known(*given, **named):
-        from dataclasses import replace
-
-        return replace(found(*given, **named), edges=edges)
-
-    monkeypatch.setattr(stable, "measure_structure", known)
-    schema = pf.Schema({"x": 2, "y": 2, "z": 2})
-    news = []
-    measure_stable(
-        stable_rows(), schema, pf.ApproxDP(3, 1e-6), min_weight=0.5, progress=news.append
-    )
-    stages = [each.stage for each in news]
-    assert stages.count("tables") == 1 and stages[-1] == "tables"
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"adjacency": "flip-outcome"}, "adjacency must be"),
-        ({"insecure_seed": -1}, "insecure_seed"),
-        ({"progress": 3}, "progress must be"),
-        ({"max_bytes": 8}, "max_bytes"),
-        ({"max_bytes": "much"}, "max_bytes"),
-        ({"noise": "uniform"}, "noise must be"),
-        ({"min_weight": 0}, "min_weight"),
-        ({"schema": pf.Schema({"x": 2, "y": 2, "other": 2})}, "."),
-    ],
-)
-def test_a_stable_release_checks_everything_before_the_charge(tmp_path, change, message):
-    import pandas as pd
-
-    data = pd.DataFrame(stable_rows(), columns=list("xyz"))
-    ledger = pf.Ledger(
-        tmp_path / "l.ledger",
-        pf.ApproxDP(3, 1e-6),
-        adjacency=change.get("adjacency", "replace-one"),
-    )
-    given = {"schema": pf.Schema({"x": 2, "y": 2, "z": 2}), **change}
-    with pytest.raises(pf.InputError, match=message):
-        measure_stable(data, budget=pf.ApproxDP(3, 1e-6), ledger=ledger, **given)
-    assert not ledger.charges()
-
-
-def test_where_nothing_is_stable_edges_are_selected(monkeypatch, tmp_path):
-    from privfield.mechanisms.edges import stable
-
-    found = stable.measure_structure
-
-    def nothing(*given, **named):
-        from dataclasses import replace
-
-        return replace(found(*given, **named), edges=None)
-
-    monkeypatch.setattr(stable, "measure_structure", nothing)
-    schema = pf.Schema({"x": 2, "y": 2, "z": 2})
-    budget = pf.ApproxDP(3, 1e-6)
-    released = measure_stable(stable_rows(), schema, budget, min_weight=0.5)
-    assert released.structure.edges is None
-    assert released.selection.edges == (("x", "y"),)
-    assert released.measurements.cost == released.selection.measurements.cost <= budget
-    released.save(tmp_path / "s")
-    again = StableSelection.load(tmp_path / "s")
-    assert again.selection.edges == (("x", "y"),) and again.to_bytes() == released.to_bytes()
-
-
-def test_a_stable_structure_too_large_for_inference_limits_the_selection(monkeypatch):
-    from privfield.mechanisms.edges import stable
-
-    found = stable.measure_structure
-    edges = (("x", "y"), ("x", "z"))
-
-    def more(*given, **named):
-        from dataclasses import replace
-
-        return replace(found(*given, **named), edges=edges)
-
-    monkeypatch.setattr(stable, "measure_structure", more)
-    monkeypatch.setattr(stable.RoomForEdges, "holds", lambda self, pairs: len(pairs) < 2)
-    schema = pf.Schema({"x": 2, "y": 2, "z": 2})
-    released = measure_stable(stable_rows(), schema, pf.ApproxDP(3, 1e-6), min_weight=0.5)
-    assert released.selection.candidates == 2
 
 
 def test_auto_takes_the_way_that_public_numbers_favour(monkeypatch):

@@ -6,6 +6,7 @@ from typing import Any
 
 from privfield.mechanisms.chains.mechanism import ChainTransitions
 from privfield.mechanisms.edges.mechanism import EdgeSelection
+from privfield.mechanisms.edges.stable import StableTables
 from privfield.mechanisms.frank_wolfe.ising import IsingFrankWolfe
 from privfield.mechanisms.frank_wolfe.logistic import LogisticFrankWolfe
 from privfield.mechanisms.frank_wolfe.pairwise import PairwiseFrankWolfe
@@ -40,4 +41,5 @@ MECHANISMS: tuple[type[Mechanism[Any]], ...] = (
     PolynomialFrankWolfe,
     ChainTransitions,
     HeldOutScore,
+    StableTables,
 )

@@ -81,7 +81,7 @@ class Released(ABC):
                 found[name] = tuple(arrays[place] for place in places)
             elif stored in header:
                 found[name] = decode(hints[name], header[stored])
-            elif any(_is(kind, Released) for kind in kinds):
+            elif NoneType in kinds and any(_is(kind, Released) for kind in kinds):
                 found[name] = None
             elif name not in cls.LATER:  # a file without its stamp must not pass for a private one
                 raise KeyError(name)

@@ -2,41 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import KW_ONLY, asdict, dataclass, replace
 from fractions import Fraction
-from typing import Any, ClassVar, Self
+from functools import cached_property
+from typing import Any, ClassVar
 
-import numpy as np
-
-from privfield.data.rows import find_variables, open_rows
-from privfield.data.table import known_rows, unit_of
+from privfield.data.rows import Variables
+from privfield.data.table import known_rows, open_table, unit_of
 from privfield.errors import InputError
 from privfield.inference.contraction.plan import DEFAULT_MAX_BYTES
 from privfield.inference.contraction.room import RoomForEdges
-from privfield.mechanisms.edges.mechanism import check_choice, select_edges
+from privfield.mechanisms.edges.mechanism import EdgeSelection, check_choice
 from privfield.mechanisms.edges.selection import Selection
 from privfield.mechanisms.graphs.block_plan import plan_blocks
 from privfield.mechanisms.graphs.release import StructureRelease
-from privfield.mechanisms.graphs.structure import (
-    StableStructure,
-    check_min_weight,
-    measure_structure,
-)
-from privfield.mechanisms.moments.mechanism import check_extras
+from privfield.mechanisms.graphs.structure import StableStructure, UserLearner, check_min_weight
 from privfield.mechanisms.tables.measurements import Measurements
-from privfield.mechanisms.tables.mechanism import measure
+from privfield.mechanisms.tables.mechanism import ContingencyTables
 from privfield.privacy.adjacency import Adjacency
-from privfield.privacy.budgets import ZCDP, ApproxDP, Cost
+from privfield.privacy.budgets import ZCDP, ApproxDP, Budget, Cost, NonPrivate
 from privfield.privacy.conversions import rho_for
 from privfield.privacy.ledger import Ledger
-from privfield.privacy.mechanism import release
+from privfield.privacy.mechanism import Mechanism, Run, World
 from privfield.privacy.noise import check_noise
-from privfield.privacy.released import Arrays, Header, Released, tell
+from privfield.privacy.randomness import Randomness
+from privfield.privacy.released import Released
 from privfield.privacy.rounding import sqrt_below
 from privfield.privacy.stability import check_stable_budget
 from privfield.privacy.terms import Terms
-from privfield.progress import Progress, ProgressCallback
+from privfield.progress import ProgressCallback
 from privfield.schema import Schema
 
 _OF_RHO = Fraction(1, 4)  # what the structure may take
@@ -76,53 +71,20 @@ class StableSelection(Released):
     selection: Selection | None
     measurements: Measurements
 
-    def _parts(self) -> tuple[Header, Arrays]:
-        parts: dict[str, Released | Measurements | None] = {
-            "structure": self.structure,
-            "selection": self.selection,
-            "measurements": self.measurements,
-        }
-        kept = {name: part for name, part in parts.items() if part is not None}
-        return {}, {name: np.frombuffer(p.to_bytes(), np.uint8) for name, p in kept.items()}
+    @property
+    def cost(self) -> Budget | NonPrivate | None:
+        """What the structure and the tables cost together."""
+        return self.measurements.cost
 
-    @classmethod
-    def _from_parts(cls, header: Header, arrays: Arrays) -> Self:
-        chosen = arrays.get("selection")
-        return cls(
-            StructureRelease.from_bytes(arrays["structure"].tobytes()),
-            None if chosen is None else Selection.from_bytes(chosen.tobytes()),
-            Measurements.from_bytes(arrays["measurements"].tobytes()),
-        )
+    @property
+    def adjacency(self) -> Adjacency | None:
+        """Which tables count as neighbours."""
+        return self.measurements.adjacency
 
-
-def stability_is_likely(
-    data: Any, schema: Schema, budget: object, min_weight: float | None, adjacency: str
-) -> bool:
-    """Whether a stable release would probably succeed, by public numbers alone."""
-    if min_weight is None or not isinstance(budget, ApproxDP) or not budget.exact_delta:
-        return False
-    try:
-        structure = _structure(data, schema, share_out(budget), min_weight, adjacency)
-    except InputError:
-        return False
-    rows, terms = known_rows(data), structure.terms
-    if rows is None or not terms.rows_are_public or not isinstance(terms.budget, ApproxDP):
-        return False
-    weight = float(check_min_weight(min_weight))
-    chance = plan_blocks(schema.shape, terms.budget, rows=rows, min_weight=weight).chance
-    return chance is not None and chance >= _LIKELY
-
-
-def _structure(
-    data: Any, schema: Schema, shares: Shares, min_weight: float, adjacency: str
-) -> StableStructure:
-    """The first step, checked."""
-    return StableStructure(
-        Terms(shares.structure, Adjacency.parse(adjacency), unit=unit_of(schema)),
-        variables=find_variables(data, schema, None),
-        schema=schema,
-        min_weight=min_weight,
-    )
+    @property
+    def stamp(self) -> str | None:
+        """None, or why these numbers protect nobody."""
+        return self.measurements.stamp
 
 
 def measure_stable(
@@ -145,102 +107,181 @@ def measure_stable(
     """
     if not isinstance(schema, Schema):
         raise InputError(f"schema must be a pf.Schema; got {type(schema).__name__}.")
-    if not isinstance(budget, ApproxDP):
-        raise InputError(
-            f"budget: structure='stable' needs pf.ApproxDP with δ > 0; got {budget!r}. "
-            "structure='selection' works with every budget."
-        )
-    check_stable_budget(budget)
-    shares = share_out(budget)
-    neighbours = Adjacency.parse(adjacency)
-    weight = check_min_weight(min_weight)
-    check_noise(noise)
-    structure = _structure(data, schema, shares, min_weight, adjacency)
-    check_choice(schema, None, max_bytes)
-    variables, blocks = structure.variables, structure.parts
-    check_extras(insecure_seed, progress)
-    rows = known_rows(data) if structure.terms.rows_are_public else None
-    if rows is not None and rows < blocks:
-        raise InputError(
-            f"data has {rows:,} rows, too few for {blocks:,} blocks of a stable structure; use "
-            "structure='selection'."
-        )
-    common: dict[str, Any] = {"adjacency": adjacency, "insecure_seed": insecure_seed}
+    terms = Terms(
+        budget,
+        Adjacency.parse(adjacency),
+        unit=unit_of(schema),
+        ledger=ledger,
+        job=job,
+        insecure_seed=insecure_seed,
+        progress=progress,
+    )
+    mechanism = StableTables(
+        terms, schema=schema, noise=noise, min_weight=min_weight, max_bytes=max_bytes
+    )
+    return mechanism.release(data)
 
-    def prepare() -> Callable[[], bytes]:
-        from privfield.data.table import open_table
 
-        open_rows(data, schema, variables)
-        if not open_table(data, schema).passes:
+@dataclass(frozen=True, eq=False)
+class StableTables(Mechanism[StableSelection]):
+    """A stable structure, then tables of its edges, or of edges that are selected instead.
+
+    Structure and tables draw from one `Randomness`: one charge, one journal. `blocks` and `learner`
+    are those of the structure.
+    """
+
+    noun = "stable structure with tables"
+    page = "edge-selection.md"
+    releases = StableSelection
+
+    _: KW_ONLY
+    schema: Schema
+    noise: str = "auto"
+    min_weight: float | Fraction = 0.2
+    max_bytes: float = DEFAULT_MAX_BYTES
+    blocks: int | None = None
+    learner: UserLearner | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse before the charge whatever either step would refuse after it."""
+        super().__post_init__()
+        if not isinstance(self.terms.budget, ApproxDP):
+            raise InputError(
+                "budget: structure='stable' needs pf.ApproxDP with δ > 0; got "
+                f"{self.terms.budget!r}. structure='selection' works with every budget."
+            )
+        check_stable_budget(self.terms.budget)
+        check_noise(self.noise)
+        self.structure  # noqa: B018
+        check_choice(self.schema, None, self.max_bytes)
+
+    @classmethod
+    def takes(cls, terms: Terms) -> bool:
+        """As a stable structure does."""
+        return terms.is_private and StableStructure.takes(terms)
+
+    @cached_property
+    def shares(self) -> Shares:
+        """Of structure and tables."""
+        assert isinstance(self.terms.budget, ApproxDP)
+        return share_out(self.terms.budget)
+
+    @property
+    def cost(self) -> Budget:
+        """Both shares together."""
+        return self.shares.cost
+
+    @cached_property
+    def structure(self) -> StableStructure:
+        """The first step, in its share of the budget."""
+        terms = replace(self.terms, budget=self.shares.structure, ledger=None, job=None)
+        return StableStructure(
+            terms,
+            variables=Variables(self.schema.names, self.schema.shape),
+            schema=self.schema,
+            min_weight=self.min_weight,
+            blocks=self.blocks,
+            learner=self.learner,
+        )
+
+    @property
+    def title(self) -> str:
+        """Of how many variables."""
+        return f"stable structure of {len(self.schema)} variables, and tables of its edges"
+
+    def request(self) -> dict[str, Any]:
+        """Schema, what an edge is, noise and memory."""
+        found = {
+            "what": "stable structure and tables",
+            "schema": asdict(self.schema),
+            "min_weight": str(check_min_weight(self.min_weight)),
+            "blocks": self.structure.parts,
+            "cost": self.cost.to_json(),
+            "noise": self.noise,
+            "max_bytes": float(self.max_bytes),
+            "adjacency": str(self.terms.adjacency),
+            "insecure": self.terms.insecure_seed is not None,
+        }
+        own = self.learner is not None
+        return {**found, "learner": self.structure.request()["learner"]} if own else found
+
+    def open(self, data: Any) -> Run[StableSelection]:
+        """Structure, then tables, with the same randomness."""
+        rows = known_rows(data) if self.terms.rows_are_public else None
+        if rows is not None and rows < self.structure.parts:
+            raise InputError(
+                f"data has {rows:,} rows, too few for {self.structure.parts:,} blocks of a stable "
+                "structure; use structure='selection'."
+            )
+        find = self.structure.open(data)
+        if not open_table(data, self.schema).passes:
             raise InputError(
                 "data can be read only once, but structure='stable' takes two passes. Pass a frame "
                 "or a file, or use structure='selection'."
             )
 
-        def run() -> bytes:
-            found = measure_structure(
-                data,
-                shares.structure,
-                min_weight=float(weight),
-                schema=schema,
-                progress=progress,
-                **common,
-            )
-            # What comes next must not show whether a structure was released: whoever stopped here
-            # and ran the job again would get another draw for nothing.
-            tell(progress, Progress("tables"))
-            return _tables(
-                data, schema, found, shares, max_bytes, {**common, "noise": noise}
-            ).to_bytes()
+        def run(randomness: Randomness) -> StableSelection:
+            found = find(randomness)
+            self.terms.tell("tables")  # whatever they are tables of
+            return self._with_tables(data, found, randomness)
 
         return run
 
-    request = {
-        "what": "stable structure and tables",
-        "schema": asdict(schema),
-        "min_weight": str(weight),
-        "blocks": blocks,
-        "cost": shares.cost.to_json(),
-        "noise": noise,
-        "max_bytes": float(max_bytes),
-        "adjacency": str(neighbours),
-        "insecure": insecure_seed is not None,
-    }
-    released = release(
-        prepare,
-        what=f"stable structure of {len(schema)} variables, and tables of its edges",
-        cost=shares.cost,
-        budget=budget,
-        adjacency=neighbours,
-        unit=str(unit_of(schema)),
-        request=request,
-        ledger=ledger,
-        job=job,
-    )
-    return StableSelection.from_bytes(released)
+    def _with_tables(
+        self, data: Any, found: StructureRelease, randomness: Randomness
+    ) -> StableSelection:
+        """Tables of the structure's edges, all of them where exact inference allows it."""
+        schema, edges = self.schema, found.edges
+        terms = replace(self.terms, budget=self.shares.tables, ledger=None, job=None, progress=None)
+        room = RoomForEdges(schema, self.max_bytes)
+        if edges is not None and room.holds([(i, j) for i, j in map(schema.clique, edges)]):
+            measure = ContingencyTables(
+                terms,
+                schema=schema,
+                cliques=tuple(cover(schema, edges)),
+                noise=self.noise,
+                design="auto",
+            )
+            tables = replace(measure.open(data)(randomness), cost=self.cost)
+            return StableSelection(found, None, tables)
+        select = EdgeSelection(
+            terms, schema=schema, candidates=edges, noise=self.noise, max_bytes=self.max_bytes
+        )
+        chosen = select.open(data)(randomness)
+        tables = replace(chosen.measurements, cost=self.cost)
+        return StableSelection(found, replace(chosen, measurements=tables), tables)
+
+    @classmethod
+    def worlds(cls, terms: Terms) -> Iterator[World]:
+        """As for a stable structure alone: blocks of a few rows."""
+        for world in StableStructure.worlds(terms):
+            alone = world.mechanism
+            assert isinstance(alone, StableStructure) and alone.schema is not None
+            mechanism = cls(
+                alone.terms, schema=alone.schema, blocks=alone.blocks, learner=alone.learner
+            )
+            if alone.rule == mechanism.structure.rule:
+                units, starts = world.units[:2], world.starts[:1]
+                yield replace(world, mechanism=mechanism, units=units, starts=starts)
 
 
-def _tables(
-    data: Any,
-    schema: Schema,
-    found: StructureRelease,
-    shares: Shares,
-    max_bytes: float,
-    common: dict[str, Any],
-) -> StableSelection:
-    """Tables of the structure's edges, all of them where exact inference allows it."""
-    edges = found.edges
-    room = RoomForEdges(schema, max_bytes)
-    pairs = None if edges is None else [schema.clique(edge) for edge in edges]
-    if edges is not None and pairs is not None and room.holds([(i, j) for i, j in pairs]):
-        cliques = cover(schema, edges)
-        tables = measure(data, schema, cliques, shares.tables, design="auto", **common)
-        return StableSelection(found, None, replace(tables, cost=shares.cost))
-    chosen = select_edges(
-        data, schema, shares.tables, candidates=edges, max_bytes=max_bytes, **common
-    )
-    tables = replace(chosen.measurements, cost=shares.cost)
-    return StableSelection(found, replace(chosen, measurements=tables), tables)
+def stability_is_likely(
+    data: Any, schema: Schema, budget: object, min_weight: float | None, adjacency: str
+) -> bool:
+    """Whether a stable release would probably succeed, by public numbers alone."""
+    if min_weight is None or not isinstance(budget, ApproxDP) or not budget.exact_delta:
+        return False
+    terms = Terms(budget, Adjacency.parse(adjacency), unit=unit_of(schema))
+    rows = known_rows(data) if terms.rows_are_public else None
+    if rows is None:
+        return False
+    try:
+        first = StableTables(terms, schema=schema, min_weight=min_weight).shares.structure
+    except InputError:
+        return False
+    weight = float(check_min_weight(min_weight))
+    chance = plan_blocks(schema.shape, first, rows=rows, min_weight=weight).chance
+    return chance is not None and chance >= _LIKELY
 
 
 def cover(schema: Schema, edges: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
