@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfield.checks import check_rng as check_rng
+from privfield.checks import check_whole
 from privfield.errors import InputError
 from privfield.inference.factors import Factors, Table
 from privfield.models.canonical import canonical
@@ -337,14 +338,13 @@ def check_count(n: object, variables: int) -> int:
     """A number of samples that fits in memory, or an `InputError`."""
     if isinstance(n, float) and n.is_integer():
         n = int(n)
-    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
-        raise InputError(f"n must be a whole number from 0; got {n!r}.")
-    if int(n) * variables > _MAX_SAMPLE_CELLS:
+    count = check_whole(n, "n", 0)
+    if count * variables > _MAX_SAMPLE_CELLS:
         raise InputError(
             f"n must be at most {_MAX_SAMPLE_CELLS // variables:,} for {variables:,} variables at "
             f"once; got {n:,}. Sample in parts."
         )
-    return int(n)
+    return count
 
 
 def finite_array(values: object, name: str, shape: tuple[int, ...] | None = None) -> Table:

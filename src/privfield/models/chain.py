@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privfield.checks import check_rng
+from privfield.checks import check_rng, check_whole
 from privfield.errors import InputError
 from privfield.inference.factors import Table
 from privfield.models.base import check_count, finite_array
@@ -88,8 +88,7 @@ class ChainModel:
 
     def sample(self, n: int, length: int, rng: np.random.Generator | None = None) -> NDArray[Any]:
         """Independent sequences of that length as codes (positions in `states`), one row each."""
-        if isinstance(length, bool) or not isinstance(length, int | np.integer) or length < 1:
-            raise InputError(f"length must be a whole number from 1; got {length!r}.")
+        check_whole(length, "length")
         count, generator = check_count(n, int(length)), check_rng(rng)
         first, steps = _cumulative(self.initial), _cumulative(self.transition)
         out = np.empty((count, int(length)), np.uint8 if len(self.states) <= 256 else np.uint16)
@@ -147,8 +146,7 @@ class ChainModel:
 
     def to_mrf(self, length: int) -> MarkovRandomField:
         """Sequences of that length as a `MarkovRandomField` over the variables t1, t2, …"""
-        if isinstance(length, bool) or not isinstance(length, int | np.integer) or length < 1:
-            raise InputError(f"length must be a whole number from 1; got {length!r}.")
+        check_whole(length, "length")
         names = [f"t{step}" for step in range(1, int(length) + 1)]
         with np.errstate(divide="ignore"):
             first, step = np.log(self.initial), np.log(self.transition)

@@ -10,6 +10,7 @@ from types import MappingProxyType
 
 import numpy as np
 
+from privfield.checks import check_whole
 from privfield.errors import InputError
 from privfield.inference.factors import Factors, Table
 from privfield.models.base import finite_number
@@ -44,8 +45,7 @@ class PolynomialMRF(SpinModel):
         *,
         stamp: str | None = None,
     ) -> None:
-        if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
-            raise InputError(f"size must be a whole number from 1; got {size!r}.")
+        check_whole(size, "size")
         if not isinstance(coefficients, Mapping):
             raise InputError("coefficients must map tuples of variable positions to numbers.")
         found: dict[Monomial, float] = {}

@@ -320,7 +320,7 @@ ASYMMETRIC = np.array([[0.0, 1.0], [0.5, 0.0]])
         ({"beta": "hot"}, "beta must be a finite number"),
         ({"method": "swendsen-wang", "beta": -1.0}, "non-negative couplings"),
         ({"method": "metropolis"}, "method must be one of auto, glauber, swendsen-wang"),
-        ({"n": -1}, "n must be a whole number of at least 0; got -1"),
+        ({"n": -1}, "n must be a whole number from 0; got -1"),
         ({"n": 2.5}, "n must be a whole number"),
         ({"chains": 0}, "chains must be"),
         ({"burn_in": -1}, "burn_in must be"),

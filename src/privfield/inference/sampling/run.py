@@ -10,6 +10,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from privfield.checks import check_whole
 from privfield.errors import InputError
 from privfield.inference.sampling.diagnostics import MIN_DRAWS, Diagnostic, diagnose, r_hat_limit
 
@@ -223,12 +224,12 @@ def check_plan(
     max_bytes: int,
 ) -> None:
     """Refuse numbers that make no sense, and results that would not fit."""
-    _whole("n", n, 0)
-    _whole("chains", chains, 1)
+    check_whole(n, "n", 0)
+    check_whole(chains, "chains", 1)
     if burn_in is not None:
-        _whole("burn_in", burn_in, 0)
+        check_whole(burn_in, "burn_in", 0)
     if thin is not None:
-        _whole("thin", thin, 1)
+        check_whole(thin, "thin", 1)
     if not callable(collect) and collect not in ("states", "statistics"):
         raise InputError(
             f'collect must be "states", "statistics" or a function of the states; got {collect!r}'
@@ -239,8 +240,3 @@ def check_plan(
             f'max_bytes={max_bytes:,}: draw fewer, or pass collect="statistics" or a function that '
             "keeps less"
         )
-
-
-def _whole(name: str, value: object, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise InputError(f"{name} must be a whole number of at least {least}; got {value!r}")

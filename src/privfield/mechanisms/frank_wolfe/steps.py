@@ -12,7 +12,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from privfield.errors import InputError
+from privfield.checks import check_whole_or_none
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.selection import selection_scale_pure, selection_scale_zcdp
 
@@ -110,29 +110,9 @@ def default_steps(
 
 def check_steps(steps: object) -> int | None:
     """The number of steps, or None for the default."""
-    if steps is None:
-        return None
-    whole = isinstance(steps, int | np.integer) and not isinstance(steps, bool)
-    if not whole or not 1 <= int(steps) <= MOST_STEPS:  # type: ignore[call-overload]
-        raise InputError(
-            f"steps must be a whole number from 1 to {MOST_STEPS:,}, or None; got {steps!r}."
-        )
-    return int(steps)  # type: ignore[call-overload, no-any-return]
+    return check_whole_or_none(steps, "steps", 1, MOST_STEPS)
 
 
 def check_declared_rows(rows: object) -> int | None:
     """A public guess of the number of rows, or None."""
-    if rows is None:
-        return None
-    whole = isinstance(rows, int | np.integer) and not isinstance(rows, bool)
-    if not whole or not 1 <= int(rows) <= MOST_ROWS:  # type: ignore[call-overload]
-        raise InputError(
-            f"declared_rows must be a whole number from 1 to 1e15, or None; got {shown(rows)}."
-        )
-    return int(rows)  # type: ignore[call-overload, no-any-return]
-
-
-def shown(value: object) -> str:
-    """A setting as errors show it: never pages long."""
-    text = repr(value) if not isinstance(value, int) or abs(value) < 10**30 else "a huge number"
-    return text if len(text) <= 60 else f"{text[:57]}..."
+    return check_whole_or_none(rows, "declared_rows", 1, MOST_ROWS)

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from privfield.checks import check_whole
 from privfield.data.table import Table, open_table
 from privfield.errors import InputError
 from privfield.mechanisms.tables.mechanism import check_cells, check_cliques
@@ -172,8 +173,7 @@ class StochasticGradients(Mechanism[SGDTrajectory]):
                 "budget must be pf.ApproxDP with δ > 0 (or pf.NON_PRIVATE for study); "
                 f"got {budget!r}."
             )
-        if isinstance(steps, bool) or not isinstance(steps, int | np.integer) or steps < 1:
-            raise InputError(f"steps must be a whole number from 1; got {steps!r}.")
+        check_whole(steps, "steps")
         if sum(map(self.schema.cells, self.cliques)) * int(steps) > _MOST_NUMBERS:
             raise InputError(f"steps must be fewer for tables of this size; got {steps}.")
         rate, clip = exact(self.sampling_rate, "sampling_rate"), exact(self.clip, "clip")

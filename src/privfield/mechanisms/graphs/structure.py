@@ -12,6 +12,7 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from privfield.checks import check_whole
 from privfield.data.rows import Rows, Variables, find_variables, open_rows
 from privfield.data.table import known_rows, unit_of
 from privfield.errors import InputError
@@ -284,9 +285,4 @@ def _check_order(order: object, variables: Variables) -> None:
 
 
 def _check_blocks(blocks: object) -> int:
-    whole = isinstance(blocks, int | np.integer) and not isinstance(blocks, bool)
-    if not whole or not 1 <= int(blocks) <= MOST_BLOCKS:  # type: ignore[call-overload]
-        raise InputError(
-            f"blocks must be a whole number from 1 to {MOST_BLOCKS:,}, or None; got {blocks!r}."
-        )
-    return int(blocks)  # type: ignore[call-overload, no-any-return]
+    return check_whole(blocks, "blocks", 1, MOST_BLOCKS, other=", or None")

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privfield.checks import check_whole_or_none
 from privfield.data.table import unit_of, unit_weight, weight_grid
 from privfield.errors import InputError
 from privfield.mechanisms.frank_wolfe.steps import check_declared_rows
@@ -223,11 +224,4 @@ def check_parity_order(order: object, variables: int) -> int:
 
 def check_number(value: object, name: str, most: int = _MOST_ROUNDS) -> int | None:
     """A whole number from 1 to `most`, or None."""
-    if value is None:
-        return None
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not whole or not 1 <= value <= most:  # type: ignore[operator]
-        raise InputError(
-            f"{name} must be a whole number from 1 to {most:,}, or None; got {value!r}."
-        )
-    return int(value)  # type: ignore[call-overload, no-any-return]
+    return check_whole_or_none(value, name, 1, most)
