@@ -24,11 +24,12 @@ from privfield.data.network.read import read_network
 from privfield.estimation.peers.bank import Bank, forget_banks, open_bank
 from privfield.estimation.peers.mple import maximum_pseudolikelihood
 from privfield.estimation.peers.noise import count_noise
-from privfield.estimation.peers.one import _crossing, _peak, estimate_peer_effect
+from privfield.estimation.peers.one import crossing, estimate_peer_effect, peak
 from privfield.inference.sampling import sample_network
 from privfield.learners.peer import PeerEffect
 from privfield.mechanisms.peers.as_printed import printed_constants, printed_draws
-from privfield.mechanisms.peers.objective import first_cell, plan_objective, threshold
+from privfield.mechanisms.peers.laws import first_crossing
+from privfield.mechanisms.peers.objective import Thresholds, plan_objective
 from privfield.mechanisms.peers.statistics import measure_network
 from privfield.privacy.rounding import exact
 
@@ -105,9 +106,9 @@ class Estimates:
         return np.array(
             [
                 (
-                    _peak(betas, heights[:, k]),
-                    _crossing(betas, above[:, k], 0.025, rising=True),
-                    _crossing(betas, below[:, k], 0.025, rising=False),
+                    peak(betas, heights[:, k]),
+                    crossing(betas, above[:, k], 0.025, rising=True),
+                    crossing(betas, below[:, k], 0.025, rising=False),
                 )
                 for k in range(len(noisy))
             ]
@@ -129,17 +130,11 @@ def laplace(rng, scale, shape):
 
 
 def objective_draws(network, state, budget, draws, rng):
-    """The tight objective perturbation, many times on one data set: thresholds are kept."""
+    """The tight objective perturbation, many times on one data set."""
     plan = plan_objective(network, exact(budget.epsilon, "e"), exact(BOUND, "b"), exact(1, "g"))
-    known = {}
-
-    def at(cell):
-        if cell not in known:
-            known[cell] = threshold(network, state, plan, cell)
-        return known[cell]
-
+    thresholds = Thresholds(network, state, plan)
     noise = np.rint(rng.laplace(0, plan.law.scale, draws))
-    return np.array([min(first_cell(b, at, plan.cells) * float(plan.step), BOUND) for b in noise])
+    return np.array([min(first_crossing(b, thresholds) * float(plan.step), BOUND) for b in noise])
 
 
 def accuracy(count, draws=20):

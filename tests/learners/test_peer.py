@@ -13,6 +13,7 @@ import pytest
 from scipy.sparse import csr_array
 
 import privfield as pf
+from privfield.data.network.covariates import read_covariates
 from privfield.data.network.edge_files import read_edge_file
 from privfield.data.network.outcomes import open_outcomes
 from privfield.data.network.read import read_network
@@ -20,7 +21,7 @@ from privfield.inference.sampling import sample_network
 from privfield.learners.peer import PeerEffect
 from privfield.learners.peer_summary import odds_factor, odds_text
 from privfield.mechanisms.peers.as_printed import printed_constants, printed_draws
-from privfield.mechanisms.peers.statistics import measure_network, read_covariates
+from privfield.mechanisms.peers.statistics import measure_network
 
 mpl.use("Agg")
 

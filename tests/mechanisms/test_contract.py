@@ -89,7 +89,7 @@ def test_halved_noise_is_caught(kind, terms, monkeypatch):
 
 @pytest.mark.parametrize(("kind", "terms"), CASES)
 def test_a_doubled_sensitivity_is_caught(kind, terms, monkeypatch):
-    plant(monkeypatch, values=lambda values: 2 * values)
+    plant(monkeypatch, values=lambda values: 2 * np.asarray(values))
     assert broken(kind, terms)
 
 

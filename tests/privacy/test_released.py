@@ -155,3 +155,31 @@ def test_lists_of_arrays_and_of_small_values_are_stored(many):
     for wrong in ([[1]], [[1, 0.5, 2]], [["1", 0.5]], [1]):
         with pytest.raises(pf.InputError, match="damaged"):
             Outer.from_bytes(pack("outer", {**header, "inside": wrong}, arrays))
+
+
+def test_older_files_of_networks_are_read():
+    """Costs, laws and fractions once had a tag each, and files told their version."""
+    parts = {"format": 1, "version": "1.0", "digest": "d", "stamp": None}
+    cost = {"cost": {"kind": "pure", "epsilon": "1/3"}}
+    third = {"fraction": "1/3"}
+    laws = [{"law": ["discrete-laplace", 2.5, 1.0]}]
+    numbers = {"names": ["H"], "counts": [-3], "origins": [0.5], "steps": [2.0], "laws": laws}
+    found = StatisticRelease.from_bytes(
+        pack("network-statistics", {**parts, "cost": cost, **numbers}, {})
+    )
+    law = NoiseLaw("discrete-laplace", 2.5)
+    third_dp = pf.PureDP(Fraction(1, 3))
+    assert found == StatisticRelease("d", third_dp, None, ("H",), (-3,), (0.5,), (2.0,), (law,))
+    numbers = {"count": 7, "origin": 0.5, "step": -2.0, "epsilon": third, "ceiling": 4, "slope": 2}
+    free = {"cost": {"cost": "non-private"}}
+    found = LocalRelease.from_bytes(pack("network-local", {**parts, **free, **numbers}, {}))
+    third = Fraction(1, 3)
+    assert found == LocalRelease("d", pf.NON_PRIVATE, None, 7, 0.5, -2.0, third, 4, 2)
+    numbers = {"cell": 9, "ridge": 0.25, "scale": 1.5}
+    numbers |= {key: {"fraction": text} for key, text in (("step", "1/256"), ("bound", "5"))}
+    numbers |= {key: {"fraction": "1/3"} for key in ("epsilon_noise", "epsilon_slope")}
+    found = ObjectiveRelease.from_bytes(
+        pack("network-objective", {**parts, "cost": cost, **numbers}, {})
+    )
+    grid = Fraction(1, 256), Fraction(5)
+    assert found == ObjectiveRelease("d", third_dp, None, 9, *grid, third, third, 0.25, 1.5)

@@ -99,7 +99,7 @@ def test_draws_follow_the_permute_and_flip_law(scale):
 @pytest.mark.parametrize("exponent", [Fraction(1, 3), Fraction(1), Fraction(7, 2)])
 def test_coin_of_probability_exp(exponent):
     source = Entropy.system()
-    heads = sum(selection._bernoulli_exp(exponent, source) for _ in range(30_000))
+    heads = sum(selection.bernoulli_exp(exponent, source) for _ in range(30_000))
     assert stats.binomtest(heads, 30_000, math.exp(-exponent)).pvalue > FALSE_ALARM
 
 

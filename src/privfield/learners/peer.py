@@ -187,12 +187,13 @@ class PeerEffect(Learner):
     def _fit_statistic(
         self, network: PublicNetwork, outcomes: Any, budget: Budget | NonPrivate, method: str
     ) -> _Found:
+        from privfield.data.network.covariates import read_covariates
         from privfield.estimation.peers.bank import open_bank
         from privfield.estimation.peers.one import estimate_peer_effect
         from privfield.estimation.peers.several import estimate_with_covariates
         from privfield.mechanisms.peers.local import measure_network_local
         from privfield.mechanisms.peers.release import StatisticRelease
-        from privfield.mechanisms.peers.statistics import measure_network, read_covariates
+        from privfield.mechanisms.peers.statistics import measure_network
 
         extras = read_covariates(self.field, self.covariates, network)
         stamped = isinstance(budget, NonPrivate) or self.insecure_seed is not None
@@ -310,8 +311,8 @@ class PeerEffect(Learner):
 
     def simulate(self, n: int = 1000, rng: np.random.Generator | None = None) -> SimulatedOutcomes:
         """Outcomes from the fitted model, to see whether what was released looks like them."""
+        from privfield.data.network.covariates import read_covariates
         from privfield.estimation.peers.simulate import simulate_outcomes
-        from privfield.mechanisms.peers.statistics import read_covariates
 
         extras = read_covariates(self.field, self.covariates, self.network_)
         parameters: tuple[float, ...] = (self.beta_,)

@@ -19,6 +19,9 @@ from privfield.mechanisms.moments.mechanism import SecondMoments
 from privfield.mechanisms.parities.gaussian import NoisyParities
 from privfield.mechanisms.parities.pmw import MultiplicativeWeights
 from privfield.mechanisms.parities.sepfem import PerturbedLeader
+from privfield.mechanisms.peers.local import LocalStatistic
+from privfield.mechanisms.peers.objective import PerturbedObjective
+from privfield.mechanisms.peers.statistics import NetworkStatistics
 from privfield.mechanisms.scores.mechanism import HeldOutScore
 from privfield.mechanisms.tables.mechanism import ContingencyTables
 from privfield.privacy.mechanism import Mechanism
@@ -42,4 +45,7 @@ MECHANISMS: tuple[type[Mechanism[Any]], ...] = (
     ChainTransitions,
     HeldOutScore,
     StableTables,
+    NetworkStatistics,
+    LocalStatistic,
+    PerturbedObjective,
 )

@@ -49,7 +49,7 @@ class NoiseLaw:
             q = math.exp(-1 / steps)
             return self.grid * math.sqrt(2 * q) / -math.expm1(-1 / steps)
         if self.name == "discrete-gaussian" and steps < _SUMMED:
-            values, weights = _gaussian_weights(steps)
+            values, weights = gaussian_weights(steps)
             return self.grid * math.sqrt(float(values**2 @ weights))
         return self.scale * (math.sqrt(2) if self.name == "laplace" else 1)
 
@@ -67,7 +67,7 @@ class NoiseLaw:
             least = -steps * (math.log1p(-level) + math.log1p(q) - math.log(2)) - 1
             return self.grid * max(0, math.ceil(least - 1e-9))
         if self.name == "discrete-gaussian" and steps < _SUMMED:
-            values, weights = _gaussian_weights(steps)
+            values, weights = gaussian_weights(steps)
             upper = weights[len(values) // 2 :]  # P(0), P(1), …
             inside = 2 * np.cumsum(upper) - upper[0]
             return self.grid * int(np.searchsorted(inside, level))
@@ -76,7 +76,8 @@ class NoiseLaw:
 
 
 @lru_cache(maxsize=64)
-def _gaussian_weights(sigma: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def gaussian_weights(sigma: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Whole numbers within 12 σ, and their probabilities under the discrete Gaussian."""
     reach = math.ceil(12 * sigma) + 2
     values = np.arange(-reach, reach + 1, dtype=np.float64)
     weights = np.exp(-((values / sigma) ** 2) / 2)

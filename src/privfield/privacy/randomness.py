@@ -76,13 +76,24 @@ class Journal(Protocol):
         """Keep an outcome; returns what counts (another process may have been first)."""
 
 
+class Lazy(Protocol):
+    """Whole numbers of any size, each worked out when a law asks for it; all for a watcher."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    def __getitem__(self, place: int, /) -> int: ...
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[np.object_]: ...
+
+
 class Step(Protocol):
     """What `Randomness.draw` needs of a law: see `privfield.privacy.laws`."""
 
-    def draw(self, values: NDArray[np.int64], entropy: Entropy) -> NDArray[np.int64]:
+    def draw(self, values: Any, entropy: Entropy) -> NDArray[np.int64]:
         """What the step gives out."""
 
-    def likeliest(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
+    def likeliest(self, values: Any) -> NDArray[np.int64]:
         """What it gives out if noise does nothing."""
 
 
@@ -92,7 +103,7 @@ class Draw:
 
     step: str
     law: Any
-    values: NDArray[np.int64]
+    values: NDArray[Any]
     result: NDArray[np.int64]
 
 
@@ -114,7 +125,7 @@ class Randomness:
         self._seed, self._journal, self._watch = seed, journal, watch
         self._steps = 0
 
-    def draw(self, step: str, law: Step, values: NDArray[np.int64]) -> NDArray[np.int64]:
+    def draw(self, step: str, law: Step, values: NDArray[np.int64] | Lazy) -> NDArray[np.int64]:
         """What the law makes of the exact values: read back, or drawn and kept."""
         number, entropy = self._next()
         result = self._once(
@@ -150,7 +161,7 @@ class Randomness:
         words = self._once(number, lambda: "public seed", lambda: entropy.words(1).astype(np.int64))
         return int(words[0]) & (2**63 - 1)
 
-    def _outcome(self, law: Step, values: NDArray[np.int64], entropy: Entropy) -> NDArray[np.int64]:
+    def _outcome(self, law: Step, values: Any, entropy: Entropy) -> NDArray[np.int64]:
         return law.draw(values, entropy)
 
     def _next(self) -> tuple[int, Entropy]:
@@ -181,7 +192,7 @@ class Randomness:
 class Likeliest(Randomness):
     """Every step gives out what is likeliest: a run on made-up records that noise does not lead."""
 
-    def _outcome(self, law: Step, values: NDArray[np.int64], entropy: Entropy) -> NDArray[np.int64]:
+    def _outcome(self, law: Step, values: Any, entropy: Entropy) -> NDArray[np.int64]:
         return law.likeliest(values)
 
 

@@ -7,7 +7,7 @@ of 1 exactly.
 from __future__ import annotations
 
 import math
-from decimal import Decimal
+from decimal import ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 from numbers import Rational
 from typing import TypeAlias
@@ -29,6 +29,16 @@ def exact(value: object, name: str) -> Fraction:
     if not Decimal(number).is_finite():
         raise InputError(f"{name} must be finite; got {number}.")
     return Fraction(repr(float(number))) if isinstance(number, float) else Fraction(number)
+
+
+def decimals(digits: int) -> Context:
+    """Decimal arithmetic of so many digits, whatever settings the calling program has."""
+    return Context(digits, ROUND_HALF_EVEN, -(10**8), 10**8, 1, 0, flags=[], traps=[])
+
+
+def to_decimal(value: Fraction, context: Context) -> Decimal:
+    """The nearest decimal in that arithmetic."""
+    return context.divide(Decimal(value.numerator), Decimal(value.denominator))
 
 
 def float_below(value: Fraction) -> float:

@@ -5,7 +5,6 @@ docs/privacy/selection.md holds the proofs: privacy, and that no rounding change
 
 from __future__ import annotations
 
-import decimal
 import math
 from collections.abc import Sequence
 from fractions import Fraction
@@ -17,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from privfield.errors import InputError
 from privfield.privacy.randomness import Entropy
+from privfield.privacy.rounding import decimals, to_decimal
 
 _BLOCK_ROWS = 256  # at most so many rows, and
 _BLOCK_SCORES = 2**16  # so many scores (or one row) at once: temporaries stay in the cache
@@ -112,13 +112,13 @@ def permute_and_flip(
     while True:
         place = source.below(len(waiting))
         candidate = waiting[place]
-        if _bernoulli_exp((top - values[candidate]) / step, source):  # certain for the maximum
+        if bernoulli_exp((top - values[candidate]) / step, source):  # certain for the maximum
             return candidate
         waiting[place] = waiting[-1]
         waiting.pop()
 
 
-def _bernoulli_exp(exponent: Fraction, source: Entropy) -> bool:
+def bernoulli_exp(exponent: Fraction, source: Entropy) -> bool:
     """True with probability exp(-exponent), exactly (Canonne, Kamath & Steinke 2020)."""
     whole = exponent.numerator // exponent.denominator
     for _ in range(whole):
@@ -224,14 +224,9 @@ def _weight_bounds(gap: int, scale: Fraction, digits: int) -> tuple[int, int]:
         return 10**digits, 10**digits
     if gap > 3 * digits * scale:  # exp(-3) < 1/10
         return 0, 1
-    # all fields are given, so that the caller's decimal settings cannot matter; `exp` is correctly
-    # rounded, and with 20 spare digits all errors together stay far below one unit
-    context = decimal.Context(
-        digits + 20, decimal.ROUND_HALF_EVEN, -(10**8), 10**8, 1, 0, flags=[], traps=[]
-    )
-    exponent = context.divide(
-        decimal.Decimal(gap * scale.denominator), decimal.Decimal(scale.numerator)
-    )
+    # `exp` is correctly rounded, and with 20 spare digits all errors stay far below one unit
+    context = decimals(digits + 20)
+    exponent = to_decimal(gap / scale, context)
     weight = int(context.scaleb(context.exp(exponent.copy_negate()), digits))
     return max(weight - 1, 0), weight + 2
 

@@ -17,7 +17,8 @@ from privfield.estimation.peers.one import estimate_peer_effect
 from privfield.estimation.peers.reweighting import Curve
 from privfield.estimation.peers.stations import Simulator
 from privfield.inference.sampling import sample_network
-from privfield.mechanisms.peers.local import _inner, measure_network_local, rung_width
+from privfield.mechanisms.peers.laws import Ladder
+from privfield.mechanisms.peers.local import measure_network_local
 from privfield.mechanisms.peers.release import LocalRelease
 from privfield.mechanisms.peers.statistics import measure_network
 from privfield.privacy.noise import NoiseLaw
@@ -172,9 +173,9 @@ def test_local_law_is_that_of_the_mechanism(pull, epsilon):
     noise = LocalNoise(release)
     shifts = np.arange(-2000.0, 2001.0)
     pulls = np.full(shifts.shape, float(pull))
-    rungs = np.zeros(len(shifts))
+    rungs, ladder = np.zeros(len(shifts)), Ladder(Fraction(epsilon), 12, 4)
     for k in range(1, 400):
-        edge, wide = _inner(pull, 12, 4, k), rung_width(pull, 12, 4, k)
+        edge, wide = ladder.inside(pull, k), ladder.width(pull, k)
         rungs[(np.abs(shifts) > edge) & (np.abs(shifts) <= edge + wide)] = k
     mass = np.exp(-float(Fraction(epsilon)) * rungs / 2)
     mass /= mass.sum()

@@ -1,10 +1,9 @@
-"""Objective perturbation: its lemmas by enumeration, and exact output laws on neighbours."""
+"""Objective perturbation: its lemmas by enumeration, its thresholds, and what is released."""
 
 import itertools
 import math
 from dataclasses import replace
 from fractions import Fraction
-from functools import cache
 
 import networkx as nx
 import numpy as np
@@ -13,19 +12,23 @@ from scipy.sparse import csr_array
 from scipy.stats import chi2
 
 import privfield as pf
+from privfield.audit.promise import check_world
 from privfield.data.network.read import read_network
 from privfield.estimation.peers.mple import maximum_pseudolikelihood, root
+from privfield.mechanisms.peers import objective
 from privfield.mechanisms.peers.as_printed import printed_constants, printed_draws
+from privfield.mechanisms.peers.laws import first_crossing
 from privfield.mechanisms.peers.objective import (
     SHIFT,
     SLACK,
+    PerturbedObjective,
+    Thresholds,
     _ridge,
-    first_cell,
     measure_network_objective,
     plan_objective,
-    threshold,
 )
 from privfield.mechanisms.peers.release import ObjectiveRelease
+from privfield.privacy.terms import Terms
 
 BETAS = np.concatenate([[0.0], np.geomspace(0.01, 30, 60), -np.geomspace(0.05, 5, 8)])
 
@@ -101,6 +104,17 @@ def test_the_ridge_is_tight_for_vectors():
         assert np.log(((s + 2) ** 2 + ridge / 2) / (s**2 + ridge / 2)).max() > slope * 1.2
 
 
+@pytest.mark.parametrize(("name", "factor"), [("_ridge", 10), ("SHIFT", 2)])
+def test_too_small_a_constant_breaks_the_promise(name, factor, monkeypatch):
+    """A world for each of the two lemmas: ε on the noise, ε on the slope."""
+    right = getattr(objective, name)
+    wrong = right / factor if name == "SHIFT" else lambda *given: right(*given) / factor
+    monkeypatch.setattr(objective, name, wrong)
+    for budget in (pf.PureDP(1), pf.ZCDP(0.1)):
+        worlds = PerturbedObjective.worlds(Terms(budget, "flip-outcome"))
+        assert any(check_world(world, (0,)).problem for world in worlds)
+
+
 def log_cells(thresholds, scale):
     """log-probability of every output, from the noise law on whole numbers."""
 
@@ -137,54 +151,6 @@ def test_log_cells_sums_to_one():
     assert np.exp(found).sum() == pytest.approx(1, rel=1e-12)
 
 
-@pytest.mark.parametrize("epsilon", [Fraction(1, 2), Fraction(2)])
-@pytest.mark.parametrize("seed", [0, 1])
-def test_exact_output_laws_of_neighbours(epsilon, seed):
-    """Every output's probability changes by at most e^ε for every flip.
-
-    Thresholds are those that the mechanism compares with; probabilities are summed from the law of
-    the whole-number noise.
-    """
-    network = read_network(csr_array(random_couplings(seed, 5)), "none")
-    plan = plan_objective(network, epsilon, Fraction(2), Fraction(1))
-    coarse = replace(plan, step=plan.step * 16)  # longer cells: the same promise, fewer of them
-    states = all_states(5).astype(np.int8)
-
-    @cache
-    def law(code, scale):
-        points = [threshold(network, states[code], coarse, g) for g in range(coarse.cells + 1)]
-        assert all(a > b for a, b in itertools.pairwise(points))
-        return log_cells(points, scale)
-
-    for code in range(0, len(states), 3):
-        for node in range(5):
-            scale = plan.law.scale
-            gap = np.abs(law(code, scale) - law(code ^ (1 << node), scale)).max()
-            assert gap <= float(epsilon)
-
-
-def test_halving_the_noise_breaks_the_promise():
-    """On the anchored star one flip moves T by almost ζ, so all of ε₁ is used."""
-    network = read_network(csr_array(anchored_star()), "none")
-    plan = plan_objective(network, Fraction(1), Fraction(4), Fraction(0))
-    state = np.ones(13, dtype=np.int8)
-    losses = []
-    for scale in (plan.law.scale, plan.law.scale / 2):
-        worst = 0.0
-        for leaves in itertools.product([-1, 1], repeat=2):
-            state[7:] = leaves[0]
-            state[1:7] = leaves[1]
-            other = state.copy()
-            other[0] *= -1
-            cells = range(0, 4 * 256, 32)
-            here = [threshold(network, state, plan, g) for g in cells]
-            there = [threshold(network, other, plan, g) for g in cells]
-            gap = np.abs(log_cells(here, scale) - log_cells(there, scale)).max()
-            worst = max(worst, gap)
-        losses.append(worst)
-    assert losses[0] <= 1.0 < losses[1]
-
-
 def test_thresholds_are_within_a_grain_of_the_formula():
     network = read_network(nx.karate_club_graph())
     plan = plan_objective(network, Fraction(1), Fraction(5), Fraction(1))
@@ -193,15 +159,8 @@ def test_thresholds_are_within_a_grain_of_the_formula():
     for cell in (0, 1, 77, 1280):
         beta = cell / 256
         formula = state @ pulls - pulls @ np.tanh(beta * pulls) - float(plan.ridge) * beta
-        found = threshold(network, state, plan, cell) * float(plan.grain)
+        found = Thresholds(network, state, plan)[cell] * float(plan.grain)
         assert found == pytest.approx(formula, abs=1e-10)
-
-
-def test_bisection_finds_the_first_cell():
-    points = [9, 5, 5, 1, -4]
-    for noise in range(-10, 12):
-        wanted = next((k for k, t in enumerate(points[:-1]) if t <= noise), 4)
-        assert first_cell(noise, points.__getitem__, 4) == wanted
 
 
 def test_without_noise_and_ridge_it_is_the_pseudolikelihood_root():
@@ -212,7 +171,7 @@ def test_without_noise_and_ridge_it_is_the_pseudolikelihood_root():
     plan = replace(
         plan_objective(network, Fraction(1), Fraction(5), Fraction(1)), ridge=Fraction(1, 10**12)
     )
-    cell = first_cell(0, lambda g: threshold(network, signs, plan, g), plan.cells)
+    cell = first_crossing(0, Thresholds(network, signs, plan))
     assert (cell - 1) / 256 < beta <= cell / 256
 
 
@@ -231,14 +190,11 @@ def test_pseudolikelihood_maximises_the_product_of_conditionals():
     assert maximum_pseudolikelihood(network.couplings, np.ones(34, dtype=np.int8), 5.0) == 5.0
 
 
-def test_release_stays_in_bounds_and_is_the_same_but_for_the_cell(tmp_path):
+def test_release_stays_in_bounds(tmp_path):
     network = read_network(nx.karate_club_graph())
     up = np.ones(34)
-    down = up.copy()
-    down[3] = -1
     a = measure_network_objective(network, up, pf.PureDP(1), bound=3.0)
-    b = measure_network_objective(network, down, pf.PureDP(1), bound=3.0)
-    assert replace(a, cell=b.cell) == b and 0 <= a.beta <= 3
+    assert 0 <= a.beta <= 3
     a.save(tmp_path / "r.pf")
     assert ObjectiveRelease.load(tmp_path / "r.pf") == a
     assert measure_network_objective(network, up, pf.ZCDP(0.5)).cost <= pf.ZCDP(0.5)
@@ -246,6 +202,8 @@ def test_release_stays_in_bounds_and_is_the_same_but_for_the_cell(tmp_path):
         measure_network_objective(network, up, pf.NON_PRIVATE)
     with pytest.raises(pf.InputError, match="too small"):
         measure_network_objective(network, up, pf.PureDP(1e-9))
+    with pytest.raises(pf.InputError, match="bound must lie above 0"):
+        measure_network_objective(network, up, pf.PureDP(1), bound=0)
 
 
 def misfit(cells, mass):
@@ -273,11 +231,12 @@ def test_released_cells_follow_the_exact_law():
         for _ in range(800)
     ]
     cells = np.array([each.cell for each in found])
-    thresholds = [threshold(network, state, plan, g) for g in range(plan.cells + 1)]
+    thresholds = np.asarray(Thresholds(network, state, plan))
+    assert all(a > b for a, b in itertools.pairwise(thresholds))
     laws = {k: np.exp(log_cells(thresholds, plan.law.scale * k)) for k in (0.5, 1, 2)}
     assert misfit(cells, laws[1]) < 1
     assert misfit(cells, laws[0.5]) > 1 and misfit(cells, laws[2]) > 1
-    quiet = np.full(len(cells), first_cell(0, lambda g: thresholds[g], plan.cells))
+    quiet = np.full(len(cells), first_crossing(0, thresholds))
     assert misfit(quiet, laws[1]) > 1
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfield.mechanisms.peers.release import LocalRelease, StatisticRelease
-from privfield.privacy.noise import NoiseLaw, _gaussian_weights
+from privfield.privacy.noise import NoiseLaw, gaussian_weights
 
 FloatArray = NDArray[np.float64]
 
@@ -54,7 +54,7 @@ class AdditiveNoise:
             tail = np.exp(-rate * np.where(near > 0, near, 1 - near)) / (1 + math.exp(-rate))
             return np.where(near > 0, tail, 1 - tail)
         if self.law.scale < _SUMMED:
-            values, weights = _gaussian_weights(self.law.scale)
+            values, weights = gaussian_weights(self.law.scale)
             above = np.append(np.cumsum(weights[::-1])[::-1], 0.0)
             place = np.clip(near - values[0], 0, len(values)).astype(np.int64)
             return np.asarray(above[place], dtype=np.float64)

@@ -175,9 +175,9 @@ class _Inversion:
         self.grid = self._refined(ends) if grid is None else grid
         below, above = self._tails_at(self.grid).T
         self.log_likelihood = self._log_likelihood(self.grid)
-        self.beta = _peak(self.grid, self.log_likelihood)
-        self.low = _crossing(self.grid, above, self._cut, rising=True)
-        self.high = _crossing(self.grid, below, self._cut, rising=False)
+        self.beta = peak(self.grid, self.log_likelihood)
+        self.low = crossing(self.grid, above, self._cut, rising=True)
+        self.high = crossing(self.grid, below, self._cut, rising=False)
         self.open_below = bool(above[0] > self._cut)
         self.open_above = bool(below[-1] > self._cut)
         self.too_low = bool(below[0] < self._cut)
@@ -200,15 +200,15 @@ class _Inversion:
             betas = betas[(betas >= ends[0]) & (betas <= ends[1])]
         tails = self._tails_at(betas)
         alive = np.flatnonzero(tails.min(axis=1) > self._cut / 10)
-        peak = int(np.argmax(self._log_likelihood(betas)))
-        first = min(int(alive[0]) if alive.size else peak, peak)
-        last = max(int(alive[-1]) if alive.size else peak, peak)
+        best = int(np.argmax(self._log_likelihood(betas)))
+        first = min(int(alive[0]) if alive.size else best, best)
+        last = max(int(alive[-1]) if alive.size else best, best)
         return np.linspace(
             betas[max(first - 1, 0)], betas[min(last + 1, len(betas) - 1)], 2 * _POINTS + 1
         )
 
 
-def _peak(grid: FloatArray, values: FloatArray) -> float:
+def peak(grid: FloatArray, values: FloatArray) -> float:
     """The largest point, by a parabola through the best three."""
     k = int(np.argmax(values))
     if k in (0, len(grid) - 1):
@@ -219,7 +219,7 @@ def _peak(grid: FloatArray, values: FloatArray) -> float:
     return float(grid[k] + np.clip(shift, -1, 1) * (grid[1] - grid[0]))
 
 
-def _crossing(grid: FloatArray, tail: FloatArray, cut: float, *, rising: bool) -> float:
+def crossing(grid: FloatArray, tail: FloatArray, cut: float, *, rising: bool) -> float:
     """Where a tail crosses the cut; an end of the grid where it does not."""
     order = tail if rising else tail[::-1]
     betas = grid if rising else grid[::-1]

@@ -26,16 +26,11 @@ class Curve:
     def __init__(self, stations: Sequence[Station], group: int | None = None) -> None:
         """With `group`, from the draws of that set of chains only."""
         chosen = sorted(stations, key=lambda each: each.beta)
-        parts = [
-            each.draws if group is None else each.draws[each.groups == group] for each in chosen
-        ]
+        parts = [each.of(group) for each in chosen]
         self.betas = np.array([each.beta for each in chosen])
-        counts = np.array([len(part) for part in parts], dtype=np.float64)
-        self.energies = _bridge(self.betas, [part[:, 0] for part in parts])
-        draws = np.concatenate(parts)
-        self.values: FloatArray = draws[:, 0]
-        self.pulls: FloatArray = draws[:, -1]
-        self._costs = _log_mixture(self.values, self.betas, np.log(counts) - self.energies)
+        self.values: FloatArray = np.concatenate([part[:, 0] for part in parts])
+        self.pulls: FloatArray = np.concatenate([part[:, -1] for part in parts])
+        self._costs = mixture_costs(self.betas[:, None], [part[:, :1] / 2 for part in parts])
 
     @property
     def low(self) -> float:
@@ -100,13 +95,24 @@ def group_curves(stations: Sequence[Station]) -> list[Curve]:
     return [Curve(stations, group) for group in range(GROUPS)]
 
 
-def _bridge(betas: FloatArray, draws: Sequence[FloatArray]) -> FloatArray:
-    """log Z at each station, from 0 at the first."""
-    energies = np.zeros(len(betas))
-    for k in range(1, len(betas)):
-        half = (betas[k] - betas[k - 1]) / 2
-        energies[k] = energies[k - 1] + _bennett(half * draws[k - 1], half * draws[k])
-    return energies
+def mixture_costs(places: FloatArray, parts: Sequence[FloatArray]) -> FloatArray:
+    """log Σ_k n_k exp(θ_k·t)/Z_k of every draw t: for parameters θ it weighs exp(θ·t − cost).
+
+    `parts[k]` holds the n_k draws of the station at θ_k = `places[k]`, a row each.
+    """
+    energies = np.zeros(len(parts))  # log Z, from 0 at the first station
+    for k in range(1, len(parts)):
+        move = places[k] - places[k - 1]
+        energies[k] = energies[k - 1] + _bennett(parts[k - 1] @ move, parts[k] @ move)
+    logs = np.log([len(part) for part in parts]) - energies
+    values = np.concatenate(parts)
+    found = np.empty(len(values))
+    step = max(1, _CHUNK // len(places))
+    for start in range(0, len(values), step):
+        exponents = values[start : start + step] @ places.T + logs
+        top = exponents.max(axis=1)
+        found[start : start + step] = top + np.log(np.exp(exponents - top[:, None]).sum(axis=1))
+    return found
 
 
 def _bennett(low: FloatArray, high: FloatArray) -> float:
@@ -122,14 +128,3 @@ def _bennett(low: FloatArray, high: FloatArray) -> float:
     least = min(low.min(), high.min()) - 50
     most = max(low.max(), high.max()) + 50
     return float(brentq(balance, least + offset, most + offset, xtol=1e-10))
-
-
-def _log_mixture(values: FloatArray, betas: FloatArray, logs: FloatArray) -> FloatArray:
-    """log Σ_k exp(β_k h/2 + log_k) of each value."""
-    found = np.empty(len(values))
-    step = max(1, _CHUNK // len(betas))
-    for start in range(0, len(values), step):
-        part = np.multiply.outer(values[start : start + step], betas / 2) + logs
-        top = part.max(axis=1)
-        found[start : start + step] = top + np.log(np.exp(part - top[:, None]).sum(axis=1))
-    return found

@@ -15,14 +15,14 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from privfield.data.network.covariates import Covariate
 from privfield.data.network.public import PublicNetwork
 from privfield.errors import InputError
 from privfield.estimation.peers.noise import AdditiveNoise
 from privfield.estimation.peers.one import PeerEstimate
-from privfield.estimation.peers.reweighting import _bennett
+from privfield.estimation.peers.reweighting import mixture_costs
 from privfield.estimation.peers.stations import GROUPS, Simulator, Station
 from privfield.mechanisms.peers.release import StatisticRelease
-from privfield.mechanisms.peers.statistics import Covariate
 from privfield.progress import Progress, ProgressCallback
 
 FloatArray = NDArray[np.float64]
@@ -187,22 +187,11 @@ class _Pool:
         matched: bool = False,
     ) -> None:
         """With `matched`, as if the released statistics had no noise."""
-        parts = [
-            (each.draws if group is None else each.draws[each.groups == group]) * halves
-            for each in stations
-        ]
-        places = np.array([each.parameters for each in stations])
-        energies = np.zeros(len(parts))
-        for k in range(1, len(parts)):
-            move = places[k] - places[k - 1]
-            energies[k] = energies[k - 1] + _bennett(parts[k - 1] @ move, parts[k] @ move)
+        parts = [each.of(group) * halves for each in stations]
         self.values = np.concatenate(parts)
-        logs = np.log([len(part) for part in parts]) - energies
-        mixture = self.values @ places.T + logs
-        top = mixture.max(axis=1)
+        self._costs = mixture_costs(np.array([each.parameters for each in stations]), parts)
         spread = self.values.std(axis=0)
         self.units: FloatArray = np.where(spread > 0, spread, 1.0)
-        self._costs = top + np.log(np.exp(mixture - top[:, None]).sum(axis=1))
         self._noise = np.zeros(len(self.values))
         exact = matched or all(law.name == "none" for law in release.laws)
         self._exact = np.array(release.values) * halves if exact else None

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from privfield.data.network.covariates import Covariate
 from privfield.data.network.public import PublicNetwork
 from privfield.inference.sampling import sample_network
 from privfield.mechanisms.peers.release import (
@@ -14,7 +15,6 @@ from privfield.mechanisms.peers.release import (
     NetworkRelease,
     StatisticRelease,
 )
-from privfield.mechanisms.peers.statistics import Covariate
 from privfield.privacy.noise import NoiseLaw, add_noise
 
 FloatArray = NDArray[np.float64]

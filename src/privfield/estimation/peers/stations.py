@@ -55,6 +55,10 @@ class Station:
         """β."""
         return self.parameters[0]
 
+    def of(self, group: int | None) -> FloatArray:
+        """The draws of one set of chains; of all without a number."""
+        return self.draws if group is None else self.draws[self.groups == group]
+
     @property
     def agreed(self) -> bool:
         """Whether the chains agree."""

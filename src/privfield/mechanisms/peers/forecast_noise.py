@@ -10,7 +10,8 @@ import numpy as np
 
 from privfield.data.network.public import PublicNetwork
 from privfield.estimation.peers.bank import open_bank
-from privfield.mechanisms.peers.local import is_quick, local_cost, rung_width
+from privfield.mechanisms.peers.laws import rung_width
+from privfield.mechanisms.peers.local import is_quick, local_cost
 from privfield.mechanisms.peers.statistics import choose_laws
 from privfield.privacy.budgets import Budget
 from privfield.progress import ProgressCallback

@@ -6,27 +6,31 @@ probability exp(−x) for rational x, and uniform whole numbers.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privfield.data.network.outcomes import check_missing, open_outcomes, positive_level
 from privfield.data.network.public import PublicNetwork
 from privfield.errors import InputError
+from privfield.mechanisms.peers.laws import Ladder
+from privfield.mechanisms.peers.mechanism import NetworkMechanism, outcome_terms
 from privfield.mechanisms.peers.release import LocalRelease
-from privfield.mechanisms.peers.statistics import whole_discordance
-from privfield.privacy.adjacency import Adjacency, Sensitivity
-from privfield.privacy.budgets import ZCDP, Budget, NonPrivate, PureDP, check_budget
+from privfield.mechanisms.peers.statistics import line_of_h, whole_discordance
+from privfield.mechanisms.peers.worlds import heavy_star, network_worlds, signed
+from privfield.privacy.adjacency import Sensitivity
+from privfield.privacy.budgets import ZCDP, Budget, NonPrivate, PureDP
 from privfield.privacy.ledger import Ledger
-from privfield.privacy.mechanism import release
-from privfield.privacy.noise import check_seed, choose_noise
-from privfield.privacy.randomness import Entropy
-from privfield.privacy.released import stamp_of
+from privfield.privacy.mechanism import World
+from privfield.privacy.noise import choose_noise
+from privfield.privacy.randomness import Randomness
 from privfield.privacy.rounding import sqrt_below
-from privfield.privacy.selection import _bernoulli_exp
+from privfield.privacy.terms import Terms
+from privfield.schema import Schema
 
 LEAST, MOST = Fraction(1, 10_000), Fraction(10)  # ε at which drawing is quick
 
@@ -37,7 +41,7 @@ def measure_network_local(
     budget: Budget | NonPrivate,
     *,
     missing: str = "error",
-    schema: Any = None,
+    schema: Schema | None = None,
     ledger: Ledger | None = None,
     job: str | None = None,
     insecure_seed: int | None = None,
@@ -46,62 +50,71 @@ def measure_network_local(
 
     ε must lie in [0.0001, 10]: elsewhere exact drawing may take very long.
     """
-    spend = check_budget(budget)
-    check_missing(missing)
-    positive = positive_level(schema)
-    if insecure_seed is not None:
-        check_seed(insecure_seed)
-    epsilon, cost = local_cost(spend)
-    if not is_quick(epsilon):
-        raise InputError(
-            f"budget: inverse sensitivity needs ε from {float(LEAST):g} to {float(MOST):g}; got "
-            f'{float(epsilon):g}. method="sufficient-statistic" takes any budget.'
+    terms = outcome_terms(budget, ledger, job, insecure_seed)
+    return LocalStatistic(terms, network=network, missing=missing, schema=schema).release(outcomes)
+
+
+@dataclass(frozen=True, eq=False)
+class LocalStatistic(NetworkMechanism[LocalRelease]):
+    """σᵀJσ with noise that adapts to the largest pull of the outcomes."""
+
+    noun = "inverse sensitivity"
+    releases = LocalRelease
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not is_quick(self.law.epsilon):
+            raise InputError(
+                f"budget: inverse sensitivity needs ε from {float(LEAST):g} to {float(MOST):g}; "
+                f'got {float(self.law.epsilon):g}. method="sufficient-statistic" takes any budget.'
+            )
+
+    @classmethod
+    def takes(cls, terms: Terms) -> bool:
+        """Budgets in which drawing is quick."""
+        return super().takes(terms) and terms.is_private and is_quick(local_cost(terms.budget)[0])
+
+    @cached_property
+    def law(self) -> Ladder:
+        """The law of the released count."""
+        slope = 2 * int(np.abs(self.network.integers.data).max())
+        return Ladder(local_cost(self.terms.budget)[0], self.network.largest_row_sum, slope)
+
+    @property
+    def cost(self) -> Budget:
+        """ε, or ε²/8 in ρ."""
+        return local_cost(self.terms.budget)[1]
+
+    @property
+    def title(self) -> str:
+        """Which network."""
+        return f"H of a network of {self.network.nodes} nodes by inverse sensitivity"
+
+    def request(self) -> dict[str, Any]:
+        """Network and ε."""
+        epsilon = str(self.law.epsilon)
+        what = "network statistic by inverse sensitivity"
+        return {"what": what, "epsilon": epsilon, **super().request()}
+
+    def _draw(self, signs: NDArray[np.int8], randomness: Randomness) -> LocalRelease:
+        network, law = self.network, self.law
+        exact = np.array([whole_discordance(network, signs), largest_pull(network, signs)])
+        return LocalRelease(
+            network.digest,
+            self.cost,
+            self.terms.stamp,
+            int(randomness.draw("discordance", law, exact)[0]),
+            *line_of_h(network),
+            law.epsilon,
+            law.ceiling,
+            law.slope,
         )
-    ceiling, slope = network.largest_row_sum, 2 * int(np.abs(network.integers.data).max())
-    stamp = stamp_of(spend, insecure_seed)
 
-    def prepare() -> Callable[[], bytes]:
-        read = open_outcomes(outcomes, network.names, missing, schema)
-
-        def run() -> bytes:
-            signs = read()
-            source = Entropy.system() if insecure_seed is None else Entropy.insecure(insecure_seed)
-            count = whole_discordance(network, signs)
-            count += draw_offset(largest_pull(network, signs), ceiling, slope, epsilon, source)
-            return LocalRelease(
-                network.digest,
-                cost,
-                stamp,
-                count,
-                network.total * network.unit,
-                -4 * network.unit,
-                epsilon,
-                ceiling,
-                slope,
-            ).to_bytes()
-
-        return run
-
-    request = {
-        "what": "network statistic by inverse sensitivity",
-        "network": network.digest,
-        "epsilon": str(epsilon),
-        "missing": missing,
-        "positive": positive,
-        "insecure": insecure_seed is not None,
-    }
-    released = release(
-        prepare,
-        what=f"H of a network of {network.nodes} nodes by inverse sensitivity",
-        cost=cost,
-        budget=spend,
-        adjacency=Adjacency.FLIP_OUTCOME,
-        unit="outcome of a node",
-        request=request,
-        ledger=ledger,
-        job=job,
-    )
-    return LocalRelease.from_bytes(released)
+    @classmethod
+    def worlds(cls, terms: Terms) -> Iterator[World]:
+        """Small networks, and a star of which only the heavy leaf shows a slope that is too low."""
+        networks = signed(4), signed(5), heavy_star()
+        return network_worlds(terms, networks, lambda here, network: cls(here, network=network))
 
 
 def local_cost(budget: Budget | NonPrivate) -> tuple[Fraction, Budget]:
@@ -126,35 +139,3 @@ def is_quick(epsilon: Fraction) -> bool:
 def largest_pull(network: PublicNetwork, signs: NDArray[np.int8]) -> int:
     """max_j |Σ_i J_ij σ_i| in units: how far one flip moves the whole-number discordance."""
     return int(np.abs(network.integers @ signs.astype(np.int64)).max())
-
-
-def rung_width(pull: int, ceiling: int, slope: int, rung: int) -> int:
-    """How many counts on either side have distance `rung` ≥ 1; it bounds a flip `rung`−1 flips on.
-
-    One flip moves each node's pull by at most `slope`, so rung k of a neighbour is no wider than
-    rung k + 1 here.
-    """
-    return min(ceiling, pull + slope * (rung - 1))
-
-
-def draw_offset(pull: int, ceiling: int, slope: int, epsilon: Fraction, source: Entropy) -> int:
-    """A count with probability ∝ exp(−ε k/2), k its rung, by rejection: exact, of random length."""
-    while True:
-        rung = 0
-        while _bernoulli_exp(epsilon / 2, source):
-            rung += 1
-        size = 1 if rung == 0 else 2 * rung_width(pull, ceiling, slope, rung)
-        if source.below(2 * ceiling) >= size:
-            continue
-        if rung == 0:
-            return 0
-        inner = _inner(pull, ceiling, slope, rung)
-        place = inner + 1 + source.below(size // 2)
-        return place if source.bits(1) else -place
-
-
-def _inner(pull: int, ceiling: int, slope: int, rung: int) -> int:
-    """The sum of the widths of rungs 1, …, rung − 1."""
-    steps = rung - 1
-    rising = min(steps, max(0, -(-(ceiling - pull) // slope)))  # rungs below the ceiling
-    return rising * pull + slope * (rising * (rising - 1) // 2) + (steps - rising) * ceiling

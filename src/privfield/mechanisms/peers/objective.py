@@ -8,34 +8,147 @@ rounded to the grid of b, so nothing of the data's floating-point residue is lef
 
 from __future__ import annotations
 
-import decimal
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import KW_ONLY, dataclass
+from decimal import Decimal, localcontext
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privfield.data.network.outcomes import check_missing, open_outcomes, positive_level
 from privfield.data.network.public import PublicNetwork
 from privfield.errors import InputError
+from privfield.mechanisms.peers.laws import FirstCrossing
+from privfield.mechanisms.peers.mechanism import NetworkMechanism, outcome_terms
 from privfield.mechanisms.peers.release import ObjectiveRelease
 from privfield.mechanisms.peers.statistics import LARGEST_SCALE
-from privfield.privacy.adjacency import Adjacency, Sensitivity
-from privfield.privacy.budgets import Budget, NonPrivate, PureDP, check_budget
+from privfield.mechanisms.peers.worlds import anchored_star, heavy_star, network_worlds, signed
+from privfield.privacy.adjacency import Sensitivity
+from privfield.privacy.budgets import Budget, NonPrivate, PureDP
 from privfield.privacy.ledger import Ledger
-from privfield.privacy.mechanism import release
-from privfield.privacy.noise import NoiseLaw, add_noise, check_seed, choose_noise
-from privfield.privacy.released import stamp_of
-from privfield.privacy.rounding import exact, float_above
+from privfield.privacy.mechanism import World
+from privfield.privacy.noise import NoiseLaw, choose_noise
+from privfield.privacy.randomness import Randomness
+from privfield.privacy.rounding import decimals, exact, float_above, to_decimal
+from privfield.privacy.terms import Terms
+from privfield.schema import Schema
 
 SHIFT = Fraction(639936, 100000)  # ≥ 2(2 + u*), u* tanh u* = 1: what a flip moves T by, over a
 STEP = Fraction(1, 256)  # of the grid of β
 SLACK = Fraction(1, 10**8)  # of ε: what rounding may cost
 _CELL_POINTS = 2**33  # noise points in the shortest cell of β, and in the noise scale, at least
-_DIGITS = 40
+_CONTEXT = decimals(40)
+_STRONG, _SHORT = 128.0, Fraction(1, 16)  # couplings and bound of small worlds
+
+
+def measure_network_objective(
+    network: PublicNetwork,
+    outcomes: Any,
+    budget: Budget | NonPrivate,
+    *,
+    bound: float = 5.0,
+    guess: float = 1.0,
+    missing: str = "error",
+    schema: Schema | None = None,
+    ledger: Ledger | None = None,
+    job: str | None = None,
+    insecure_seed: int | None = None,
+) -> ObjectiveRelease:
+    """Release β by objective perturbation: `budget`-private if an outcome flips; signed J too.
+
+    It is ε-DP; in a budget of ρ it spends ε = √(2ρ). `guess` is a public guess of β.
+    """
+    return PerturbedObjective(
+        outcome_terms(budget, ledger, job, insecure_seed),
+        network=network,
+        missing=missing,
+        schema=schema,
+        bound=bound,
+        guess=guess,
+    ).release(outcomes)
+
+
+@dataclass(frozen=True, eq=False)
+class PerturbedObjective(NetworkMechanism[ObjectiveRelease]):
+    """The grid point at which the pseudo-likelihood's equation with noise is solved."""
+
+    noun = "objective perturbation"
+    releases = ObjectiveRelease
+
+    _: KW_ONLY
+    bound: float | Fraction = 5.0
+    guess: float | Fraction = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.terms.is_private:
+            raise InputError(
+                'budget: objective perturbation needs a privacy budget; method="mple" is the '
+                "non-private estimate."
+            )
+        self.plan  # noqa: B018  # refuses a budget that is too small
+
+    @classmethod
+    def takes(cls, terms: Terms) -> bool:
+        """Every budget."""
+        return super().takes(terms) and terms.is_private
+
+    @cached_property
+    def plan(self) -> ObjectivePlan:
+        """How ε is split, and where thresholds are compared."""
+        bound, guess = exact(self.bound, "bound"), abs(exact(self.guess, "guess"))
+        if bound <= 0:
+            raise InputError(f"bound must lie above 0; got {self.bound}.")
+        return plan_objective(self.network, self.cost.exact_epsilon, bound, guess)
+
+    @property
+    def cost(self) -> PureDP:
+        """ε, whatever the kind of budget."""
+        assert isinstance(self.terms.budget, Budget)
+        cost = choose_noise(self.terms.budget, Sensitivity(1, 1), "laplace")[1]
+        assert isinstance(cost, PureDP)
+        return cost
+
+    @property
+    def title(self) -> str:
+        """Which network."""
+        return f"β of a network of {self.network.nodes} nodes by objective perturbation"
+
+    def request(self) -> dict[str, Any]:
+        """Network and plan."""
+        plan = self.plan
+        numbers = [str(plan.epsilon_noise), str(plan.ridge), str(plan.bound), plan.law.scale]
+        return {"what": "network objective perturbation", "plan": numbers, **super().request()}
+
+    def _draw(self, signs: NDArray[np.int8], randomness: Randomness) -> ObjectiveRelease:
+        plan = self.plan
+        thresholds = Thresholds(self.network, signs, plan)
+        return ObjectiveRelease(
+            self.network.digest,
+            self.cost,
+            self.terms.stamp,
+            int(randomness.draw("grid point", FirstCrossing(plan.law), thresholds)[0]),
+            plan.step,
+            plan.bound,
+            plan.epsilon_noise,
+            plan.epsilon_slope,
+            float(plan.ridge),
+            plan.law.scale * float(plan.grain),
+        )
+
+    @classmethod
+    def worlds(cls, terms: Terms) -> Iterator[World]:
+        """ε spent on the noise, then on the slope; strong couplings, so that the grid is short."""
+
+        def make(guess: int) -> Callable[[Terms, PublicNetwork], PerturbedObjective]:
+            return lambda here, network: cls(here, network=network, bound=_SHORT, guess=guess)
+
+        noise = signed(4), heavy_star(), anchored_star(2, (1, 1, 1))
+        yield from network_worlds(terms, noise, make(0), _STRONG)
+        yield from network_worlds(terms, [anchored_star(1, (1, -1))], make(8), _STRONG)
 
 
 @dataclass(frozen=True)
@@ -86,132 +199,45 @@ def plan_objective(
 
 def _ridge(width: Fraction, slope: Fraction) -> Fraction:
     """Δ ≥ 4c² e^ε₂/(e^ε₂ − 1)² = c²/sinh²(ε₂/2), rounded up."""
-    with decimal.localcontext(decimal.Context(prec=30)):
-        grown = (decimal.Decimal(slope.numerator) / decimal.Decimal(slope.denominator)).exp()
+    with localcontext(decimals(30)) as context:  # the plan is part of a job: never other digits
+        grown = to_decimal(slope, context).exp()
         factor = 4 * grown / (grown - 1) ** 2
     return width * Fraction(factor) * (1 + Fraction(1, 10**15))
 
 
-def threshold(
-    network: PublicNetwork, signs: NDArray[np.int8], plan: ObjectivePlan, cell: int
-) -> int:
-    """T at a grid point, rounded up to whole grains: within one grain of the true value.
+class Thresholds:
+    """T at every grid point, rounded up to whole grains: within one grain of the true values.
 
-    40 digits leave an error below n·a·10⁻³⁵, far under a grain for every network that fits.
+    Each is worked out when it is asked for. 40 digits leave an error below n·a·10⁻³⁵, far under a
+    grain for every network that fits.
     """
-    pulls = network.integers @ signs.astype(np.int64)
-    sizes, many = np.unique(np.abs(pulls), return_counts=True)
-    unit = Fraction(network.unit)
-    beta = cell * plan.step
-    with decimal.localcontext(decimal.Context(prec=_DIGITS)):
-        rate = _decimal(2 * beta * unit)
-        drawn = sum(
-            (
-                int(size) * int(count) * _tanh_half(rate * int(size))
-                for size, count in zip(sizes.tolist(), many.tolist(), strict=True)
-                if size
-            ),
-            decimal.Decimal(0),
-        )
-    energy = int(signs.astype(np.int64) @ pulls)
-    exactly = (energy - Fraction(drawn)) * unit - plan.ridge * beta
-    return math.ceil(exactly / plan.grain)
+
+    def __init__(
+        self, network: PublicNetwork, signs: NDArray[np.int8], plan: ObjectivePlan
+    ) -> None:
+        pulls = network.integers @ signs.astype(np.int64)
+        sizes, many = np.unique(np.abs(pulls), return_counts=True)
+        self._pulls = [(s, s * n) for s, n in zip(sizes.tolist(), many.tolist(), strict=True) if s]
+        self._energy = int(signs.astype(np.int64) @ pulls)
+        self._unit, self._plan = Fraction(network.unit), plan
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """One for each grid point."""
+        return (self._plan.cells + 1,)
+
+    def __getitem__(self, cell: int) -> int:
+        beta = cell * self._plan.step
+        with localcontext(_CONTEXT):
+            rate = to_decimal(2 * beta * self._unit, _CONTEXT)
+            drawn = sum((weight * _tanh_half(rate * s) for s, weight in self._pulls), Decimal(0))
+        exactly = (self._energy - Fraction(drawn)) * self._unit - self._plan.ridge * beta
+        return math.ceil(exactly / self._plan.grain)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[np.object_]:
+        return np.array([self[cell] for cell in range(self.shape[0])], dtype=object)
 
 
-def _tanh_half(x: decimal.Decimal) -> decimal.Decimal:
+def _tanh_half(x: Decimal) -> Decimal:
     """tanh(x/2) = 1 − 2/(eˣ + 1), x ≥ 0."""
-    return 1 - 2 / (x.exp() + 1) if x < 200 else decimal.Decimal(1)
-
-
-def _decimal(value: Fraction) -> decimal.Decimal:
-    return decimal.Decimal(value.numerator) / decimal.Decimal(value.denominator)
-
-
-def first_cell(noise: int, thresholds: Callable[[int], int], cells: int) -> int:
-    """The first grid point whose threshold is at most `noise`, or the last one; by bisection."""
-    low, high = 0, cells
-    while low < high:
-        middle = (low + high) // 2
-        if thresholds(middle) <= noise:
-            high = middle
-        else:
-            low = middle + 1
-    return low
-
-
-def measure_network_objective(
-    network: PublicNetwork,
-    outcomes: Any,
-    budget: Budget,
-    *,
-    bound: float = 5.0,
-    guess: float = 1.0,
-    missing: str = "error",
-    schema: Any = None,
-    ledger: Ledger | None = None,
-    job: str | None = None,
-    insecure_seed: int | None = None,
-) -> ObjectiveRelease:
-    """Release β by objective perturbation: `budget`-private if an outcome flips; signed J too.
-
-    It is ε-DP; in a budget of ρ it spends ε = √(2ρ). `guess` is a public guess of β.
-    """
-    spend = check_budget(budget)
-    check_missing(missing)
-    positive = positive_level(schema)
-    if isinstance(spend, NonPrivate):
-        raise InputError(
-            'budget: objective perturbation needs a privacy budget; method="mple" is the '
-            "non-private estimate."
-        )
-    if insecure_seed is not None:
-        check_seed(insecure_seed)
-    cost = choose_noise(spend, Sensitivity(1, 1), "laplace")[1]
-    assert isinstance(cost, PureDP)
-    plan = plan_objective(
-        network, cost.exact_epsilon, exact(bound, "bound"), abs(exact(guess, "guess"))
-    )
-    stamp = stamp_of(spend, insecure_seed)
-
-    def prepare() -> Callable[[], bytes]:
-        read = open_outcomes(outcomes, network.names, missing, schema)
-
-        def run() -> bytes:
-            signs = read()
-            noise = int(add_noise(np.zeros(1, dtype=np.int64), plan.law, insecure_seed)[0])
-            cell = first_cell(noise, lambda g: threshold(network, signs, plan, g), plan.cells)
-            return ObjectiveRelease(
-                network.digest,
-                cost,
-                stamp,
-                cell,
-                plan.step,
-                plan.bound,
-                plan.epsilon_noise,
-                plan.epsilon_slope,
-                float(plan.ridge),
-                plan.law.scale * float(plan.grain),
-            ).to_bytes()
-
-        return run
-
-    request = {
-        "what": "network objective perturbation",
-        "network": network.digest,
-        "plan": [str(plan.epsilon_noise), str(plan.ridge), str(plan.bound), plan.law.scale],
-        "missing": missing,
-        "positive": positive,
-        "insecure": insecure_seed is not None,
-    }
-    released = release(
-        prepare,
-        what=f"β of a network of {network.nodes} nodes by objective perturbation",
-        cost=cost,
-        budget=spend,
-        adjacency=Adjacency.FLIP_OUTCOME,
-        unit="outcome of a node",
-        request=request,
-        ledger=ledger,
-        job=job,
-    )
-    return ObjectiveRelease.from_bytes(released)
+    return 1 - 2 / (x.exp() + 1) if x < 200 else Decimal(1)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Self
 
-from privfield._version import __version__
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import Budget, NonPrivate
 from privfield.privacy.noise import NoiseLaw
-from privfield.privacy.released import Arrays, Header, Released, cost_from_json, cost_to_json
+from privfield.privacy.released import Released
 
 
 @dataclass(frozen=True)
@@ -30,14 +28,6 @@ class NetworkRelease(Released):
     def adjacency(self) -> Adjacency:
         """One node's outcome is reversed; the network is public."""
         return Adjacency.FLIP_OUTCOME
-
-    def _parts(self) -> tuple[Header, Arrays]:
-        header = {field.name: _encode(getattr(self, field.name)) for field in fields(self)}
-        return {"version": __version__, **header}, {}
-
-    @classmethod
-    def _from_parts(cls, header: Header, arrays: Arrays) -> Self:
-        return cls(**{field.name: _decode(header[field.name]) for field in fields(cls)})
 
 
 @dataclass(frozen=True)
@@ -112,27 +102,3 @@ class ObjectiveRelease(NetworkRelease):
     def beta(self) -> float:
         """The private estimate."""
         return float(min(self.cell * self.step, self.bound))
-
-
-def _encode(value: Any) -> Any:
-    if isinstance(value, Budget | NonPrivate):
-        return {"cost": cost_to_json(value)}
-    if isinstance(value, NoiseLaw):
-        return {"law": [value.name, value.scale, value.grid]}
-    if isinstance(value, Fraction):
-        return {"fraction": str(value)}
-    if isinstance(value, tuple):
-        return [_encode(item) for item in value]
-    return value
-
-
-def _decode(value: Any) -> Any:
-    if isinstance(value, list):
-        return tuple(_decode(item) for item in value)
-    if isinstance(value, dict):
-        if "cost" in value:
-            return cost_from_json(value["cost"])
-        if "law" in value:
-            return NoiseLaw(*value["law"])
-        return Fraction(value["fraction"])
-    return value

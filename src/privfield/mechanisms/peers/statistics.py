@@ -2,92 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privfield.data.network.outcomes import check_missing, open_outcomes, positive_level
+from privfield.data.network.covariates import Covariate, read_covariates
 from privfield.data.network.public import PublicNetwork
 from privfield.errors import InputError
+from privfield.mechanisms.peers.mechanism import NetworkMechanism, outcome_terms
 from privfield.mechanisms.peers.release import StatisticRelease
-from privfield.privacy.adjacency import Adjacency, Sensitivity
-from privfield.privacy.budgets import ZCDP, Budget, NonPrivate, PureDP, check_budget
+from privfield.mechanisms.peers.worlds import heavy_star, network_worlds, signed
+from privfield.privacy.adjacency import Sensitivity
+from privfield.privacy.budgets import ZCDP, Budget, NonPrivate, PureDP
+from privfield.privacy.laws import Noise
 from privfield.privacy.ledger import Ledger
-from privfield.privacy.mechanism import release
+from privfield.privacy.mechanism import World
 from privfield.privacy.noise import (
     NoiseLaw,
-    add_noise,
     check_noise,
-    check_seed,
     choose_noise,
     gaussian_scale,
     laplace_scale,
 )
-from privfield.privacy.released import stamp_of
+from privfield.privacy.randomness import Randomness
+from privfield.privacy.terms import Terms
+from privfield.schema import Schema
 
 LARGEST_SCALE = 2.0**56  # noise on 64-bit whole numbers; beyond it could reach their ends
 _SHARE_OF_H = 3  # parts of the budget; every further statistic gets one
-_COVARIATE_BITS = 20
-
-
-@dataclass(frozen=True, eq=False)
-class Covariate:
-    """Public numbers x, one per node, as whole multiples of a unit."""
-
-    name: str
-    integers: NDArray[np.int64]
-    unit: float
-
-    @property
-    def values(self) -> NDArray[np.float64]:
-        """x."""
-        return np.asarray(self.integers * self.unit, dtype=np.float64)
-
-
-def read_covariates(
-    field: bool, covariates: Mapping[str, Any] | None, network: PublicNetwork
-) -> tuple[Covariate, ...]:
-    """The field (x = 1 everywhere) and covariates: arrays in node order or mappings from nodes."""
-    if not isinstance(field, bool):
-        raise InputError(f"field must be True or False; got {type(field).__name__}.")
-    if covariates is not None and not isinstance(covariates, Mapping):
-        raise InputError("covariates must map names to one public number per node.")
-    found = [Covariate("field", np.ones(network.nodes, dtype=np.int64), 1.0)] if field else []
-    for name, given in (covariates or {}).items():
-        if not isinstance(name, str) or name in ("H", "field", "beta", ""):
-            raise InputError("covariates: names must be text other than 'H', 'beta' and 'field'.")
-        found.append(_read_covariate(name, given, network))
-    return tuple(found)
-
-
-def _read_covariate(name: str, given: Any, network: PublicNetwork) -> Covariate:
-    try:
-        if isinstance(given, Mapping):
-            given = [given[node] for node in network.names]
-        values = np.asarray(given, dtype=np.float64)
-    except (KeyError, TypeError, ValueError):
-        values = np.full(0, np.nan)
-    if values.shape != (network.nodes,) or not np.isfinite(values).all():
-        raise InputError(
-            f"covariates: {name!r} must hold one finite number for each of {network.nodes} nodes."
-        )
-    sizes = np.abs(values[values != 0])
-    if not sizes.size:
-        raise InputError(f"covariates: {name!r} is 0 at every node.")
-    if (sizes == sizes[0]).all():
-        return Covariate(name, np.sign(values).astype(np.int64), float(sizes[0]))
-    unit = 2.0 ** (np.ceil(np.log2(sizes.max())) - _COVARIATE_BITS)
-    return Covariate(name, np.rint(values / unit).astype(np.int64), float(unit))
-
-
-def whole_discordance(network: PublicNetwork, signs: NDArray[np.int8]) -> int:
-    """(Σ_ij J_ij − σᵀJσ)/4 in units: the coupling between nodes that differ, each pair once."""
-    spins = signs.astype(np.int64)
-    return (network.total - int(spins @ (network.integers @ spins))) // 4
 
 
 def measure_network(
@@ -98,7 +45,7 @@ def measure_network(
     covariates: tuple[Covariate, ...] = (),
     noise: str = "auto",
     missing: str = "error",
-    schema: Any = None,
+    schema: Schema | None = None,
     ledger: Ledger | None = None,
     job: str | None = None,
     insecure_seed: int | None = None,
@@ -108,66 +55,102 @@ def measure_network(
     Reversing one outcome moves σᵀJσ by at most 4·max_j Σ_i |J_ij| and Σxσ by at most 2·max|x|. The
     budget is shared 3 : 1 : … : 1. "auto" takes the noise with the smaller standard deviation.
     """
-    spend = check_budget(budget)
-    check_missing(missing)
-    positive = positive_level(schema)
-    if insecure_seed is not None:
-        check_seed(insecure_seed)
-    sensitivities = [network.largest_row_sum]
-    sensitivities += [int(np.abs(each.integers).max()) for each in covariates]
-    laws, cost = choose_laws(spend, sensitivities, noise)
-    names = ("H", *(each.name for each in covariates))
-    totals = [int(each.integers.sum()) for each in covariates]
-    starts = [total * each.unit for total, each in zip(totals, covariates, strict=True)]
-    origins = (network.total * network.unit, *starts)
-    steps = (-4 * network.unit, *(-2 * each.unit for each in covariates))
-    stamp = stamp_of(spend, insecure_seed)
-
-    def prepare() -> Callable[[], bytes]:
-        read = open_outcomes(outcomes, network.names, missing, schema)
-
-        def run() -> bytes:
-            signs = read()
-            counts = [whole_discordance(network, signs)]
-            counts += [int(each.integers[signs < 0].sum()) for each in covariates]
-            noisy = tuple(
-                _with_noise(count, law, insecure_seed, place)
-                for place, (count, law) in enumerate(zip(counts, laws, strict=True))
-            )
-            return StatisticRelease(
-                network.digest, cost, stamp, names, noisy, origins, steps, laws
-            ).to_bytes()
-
-        return run
-
-    request = {
-        "what": "network statistics",
-        "network": network.digest,
-        "missing": missing,
-        "positive": positive,
-        "covariates": [[each.name, each.unit, each.integers.tolist()] for each in covariates],
-        "noise": [[law.name, law.scale] for law in laws],
-        "insecure": insecure_seed is not None,
-    }
-    released = release(
-        prepare,
-        what=f"{', '.join(names)} of a network of {network.nodes} nodes, {laws[0].name} noise",
-        cost=cost,
-        budget=spend,
-        adjacency=Adjacency.FLIP_OUTCOME,
-        unit="outcome of a node",
-        request=request,
-        ledger=ledger,
-        job=job,
-    )
-    return StatisticRelease.from_bytes(released)
+    return NetworkStatistics(
+        outcome_terms(budget, ledger, job, insecure_seed),
+        network=network,
+        missing=missing,
+        schema=schema,
+        covariates=covariates,
+        noise=noise,
+    ).release(outcomes)
 
 
-def _with_noise(count: int, law: NoiseLaw, insecure_seed: int | None, place: int) -> int:
-    if law.name == "none":
-        return count
-    seed = None if insecure_seed is None else insecure_seed + place
-    return int(add_noise(np.array([count], dtype=np.int64), law, seed)[0])
+@dataclass(frozen=True, eq=False)
+class NetworkStatistics(NetworkMechanism[StatisticRelease]):
+    """σᵀJσ and sums of covariates with additive noise, as whole numbers."""
+
+    noun = "network statistics"
+    releases = StatisticRelease
+
+    _: KW_ONLY
+    covariates: tuple[Covariate, ...] = ()
+    noise: str = "auto"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._chosen  # noqa: B018  # refuses noise that the budget does not admit
+
+    @cached_property
+    def _chosen(self) -> tuple[tuple[NoiseLaw, ...], Budget | NonPrivate]:
+        sensitivities = [self.network.largest_row_sum]
+        sensitivities += [int(np.abs(each.integers).max()) for each in self.covariates]
+        return choose_laws(self.terms.budget, sensitivities, self.noise)
+
+    @property
+    def cost(self) -> Budget | NonPrivate:
+        """That of all statistics together."""
+        return self._chosen[1]
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        return ("H", *(each.name for each in self.covariates))
+
+    @property
+    def title(self) -> str:
+        """Which statistics of which network."""
+        noise = self._chosen[0][0].name
+        return f"{', '.join(self._names)} of a network of {self.network.nodes} nodes, {noise} noise"
+
+    def request(self) -> dict[str, Any]:
+        """Network, covariates and noise."""
+        return {
+            "what": "network statistics",
+            "covariates": [[x.name, x.unit, x.integers.tolist()] for x in self.covariates],
+            "noise": [[law.name, law.scale] for law in self._chosen[0]],
+            **super().request(),
+        }
+
+    def _draw(self, signs: NDArray[np.int8], randomness: Randomness) -> StatisticRelease:
+        network, (laws, cost) = self.network, self._chosen
+        exact = [whole_discordance(network, signs)]
+        exact += [int(each.integers[signs < 0].sum()) for each in self.covariates]
+        law = Noise.each(laws, (1,) * len(laws))
+        counts = randomness.draw("statistics", law, np.array(exact, np.int64))
+        origin, step = line_of_h(network)
+        starts = [int(each.integers.sum()) * each.unit for each in self.covariates]
+        return StatisticRelease(
+            network.digest,
+            cost,
+            self.terms.stamp,
+            self._names,
+            tuple(counts.tolist()),
+            (origin, *starts),
+            (step, *(-2 * each.unit for each in self.covariates)),
+            laws,
+        )
+
+    @classmethod
+    def worlds(cls, terms: Terms) -> Iterator[World]:
+        """H alone, and with a field and a covariate whose largest moves come together."""
+        networks = signed(4), signed(5), heavy_star()
+        yield from network_worlds(terms, networks, lambda here, net: cls(here, network=net))
+
+        def more(here: Terms, network: PublicNetwork) -> NetworkStatistics:
+            extras = read_covariates(True, {"x": -1.5 * network.row_sums}, network)
+            return cls(here, network=network, covariates=extras)
+
+        yield from network_worlds(terms, networks, more)
+
+
+def whole_discordance(network: PublicNetwork, signs: NDArray[np.int8]) -> int:
+    """(Σ_ij J_ij − σᵀJσ)/4 in units: the coupling between nodes that differ, each pair once."""
+    spins = signs.astype(np.int64)
+    return (network.total - int(spins @ (network.integers @ spins))) // 4
+
+
+def line_of_h(network: PublicNetwork) -> tuple[float, float]:
+    """Origin and step with which σᵀJσ = origin + step · discordance."""
+    return float(network.total * network.unit), float(-4 * network.unit)
 
 
 def choose_laws(

@@ -1,0 +1,76 @@
+"""What all releases from the outcomes on a public network share."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfield.data.network.outcomes import check_missing, open_outcomes, positive_level
+from privfield.data.network.public import PublicNetwork
+from privfield.mechanisms.peers.release import NetworkRelease
+from privfield.privacy.adjacency import NODE, Adjacency
+from privfield.privacy.budgets import Budget, NonPrivate
+from privfield.privacy.ledger import Ledger
+from privfield.privacy.mechanism import OUTCOMES, Mechanism, Run
+from privfield.privacy.randomness import Randomness
+from privfield.privacy.terms import Terms
+from privfield.schema import Schema
+
+N = TypeVar("N", bound=NetworkRelease)
+
+
+@dataclass(frozen=True, eq=False)
+class NetworkMechanism(Mechanism[N]):
+    """A release from one ±1 outcome per node; `missing` and `schema` say how they are read."""
+
+    page = "peer-effects.md"
+    adjacencies = OUTCOMES
+
+    _: KW_ONLY
+    network: PublicNetwork
+    missing: str = "error"
+    schema: Schema | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_missing(self.missing)
+        positive_level(self.schema)
+
+    def request(self) -> dict[str, Any]:
+        """The network, and how outcomes are read."""
+        return {
+            "network": self.network.digest,
+            "missing": self.missing,
+            "positive": positive_level(self.schema),
+            "insecure": self.terms.insecure_seed is not None,
+        }
+
+    def open(self, data: Any) -> Run[N]:
+        """Names are public and checked here; what is returned reads the outcomes."""
+        read = open_outcomes(data, self.network.names, self.missing, self.schema)
+        return lambda randomness: self._draw(read(), randomness)
+
+    @abstractmethod
+    def _draw(self, signs: NDArray[np.int8], randomness: Randomness) -> N:
+        """What is released of these outcomes."""
+
+
+def outcome_terms(
+    budget: Budget | NonPrivate,
+    ledger: Ledger | None = None,
+    job: str | None = None,
+    insecure_seed: int | None = None,
+) -> Terms:
+    """Terms about the outcome of a node."""
+    return Terms(
+        budget,
+        Adjacency.FLIP_OUTCOME,
+        unit=NODE,
+        ledger=ledger,
+        job=job,
+        insecure_seed=insecure_seed,
+    )
