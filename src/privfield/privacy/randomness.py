@@ -80,7 +80,8 @@ class Lazy(Protocol):
     """Whole numbers of any size, each worked out when a law asks for it; all for a watcher."""
 
     @property
-    def shape(self) -> tuple[int, ...]: ...
+    def shape(self) -> tuple[int, ...]:
+        """As of an array."""
 
     def __getitem__(self, place: int, /) -> int: ...
 

@@ -154,9 +154,10 @@ class Counted:
 
 def test_thresholds_of_any_size_are_asked_for_few_at_a_time_and_watched_whole():
     law = FirstCrossing(NoiseLaw("discrete-laplace", 2.0**40))
-    points = Counted()
-    assert abs(int(Randomness(0).draw("x", law, points)[0]) - 256) <= 1
-    assert points.asked <= 10
+    for journal in (None, MemoryJournal()):
+        points = Counted()
+        assert abs(int(Randomness(0, journal).draw("x", law, points)[0]) - 256) <= 1
+        assert points.asked <= 10
     seen, journal = [], MemoryJournal()
     result = Randomness(0, journal, seen.append).draw("x", law, points)
     assert seen[0].values.tolist() == [points[k] for k in range(1001)]
