@@ -17,7 +17,12 @@ from privfield.mechanisms.frank_wolfe.polynomial import (
     frank_wolfe_polynomial,
     parities,
 )
-from privfield.mechanisms.parities.phases import PolynomialPhases, measure_polynomial
+from privfield.mechanisms.parities.phases import (
+    PolynomialPhases,
+    RegressionsAndParities,
+    measure_polynomial,
+)
+from privfield.privacy.terms import Terms
 
 TRUTH = {(0, 1, 2): 0.5, (3, 4): 0.4, (2, 3, 5): -0.5, (4,): 0.3}
 DATA = pf.PolynomialMRF(TRUTH, size=6).sample(40_000, np.random.default_rng(5))
@@ -198,6 +203,21 @@ def test_one_charge_for_both_phases_and_a_job_is_resumed(tmp_path):
             PolynomialLearner(pf.ZCDP(0.6), **settings, **other).fit(DATA[:200])
 
 
+def test_jobs_are_known_by_the_request_of_version_one():
+    mechanism = RegressionsAndParities(
+        Terms(pf.ZCDP(1)), names=("a", "b", "c"), order=3, width=1.5, query_share=0.25, steps=7
+    )
+    assert mechanism.request() == {
+        "what": "polynomial-phases",
+        "parities": mechanism.parities.request(),
+        "order": 3,
+        "width": "3/2",
+        "steps": [7, None],
+        "split": ["shared", "1/4"],
+    }
+    assert mechanism.title == "regressions and parities of up to 3 of 3 variables"
+
+
 def test_a_stopped_fit_is_charged_once(tmp_path):
     """Ctrl-C in the second phase: the same job finishes at no further cost."""
     ledger = pf.Ledger(tmp_path / "l", total=pf.ZCDP(1), adjacency="replace-one")
@@ -262,6 +282,22 @@ def test_released_phases_are_saved(tmp_path):
     again = PolynomialPhases.load(tmp_path / "p.pf")
     assert again.to_bytes() == found.to_bytes() and again.cost == pf.ZCDP(1)
     assert again.trajectory.stamp and again.answers.stamp
+
+
+@pytest.mark.parametrize("budget", [pf.ZCDP(1), pf.PureDP(1), pf.ApproxDP(1, 1e-6)], ids=repr)
+def test_the_model_file_holds_all_that_was_paid_for(tmp_path, budget):
+    learner = PolynomialLearner(budget, order=3, steps=3).fit(DATA[:100])
+    learner.model_.save(tmp_path / "m.pf")
+    model = pf.load(tmp_path / "m.pf")
+    inside = model.measurements
+    assert inside.answers.to_bytes() == learner.answers_.to_bytes()
+    assert inside.trajectory.to_bytes() == learner.trajectory_.to_bytes()
+    assert model.card.cost == inside.trajectory.cost + inside.answers.cost == learner.cost_
+    again, _ = polynomial_from_parities(inside.trajectory, inside.answers)
+    assert again.coefficients == model.coefficients
+    alone = PolynomialLearner(budget, order=1, steps=3).fit(DATA[:100]).model_
+    assert alone.measurements.answers is None
+    assert alone.card.cost == alone.measurements.trajectory.cost
 
 
 def test_news_do_not_depend_on_values():

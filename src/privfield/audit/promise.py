@@ -35,6 +35,9 @@ class Kept:
 def check_world(world: World, seeds: Iterable[int] = (0, 1)) -> Kept:
     """The largest share of the cost over all neighbours; a problem in words if it is broken."""
     worst, pairs = 0.0, 0
+    cost, budget = world.mechanism.cost, world.mechanism.terms.budget
+    if isinstance(budget, Budget) and isinstance(cost, Budget) and not cost <= budget:
+        return Kept(0, worst, f"{world.name}: the stated {cost} is above the budget {budget}")
     for data, neighbour in world.neighbours():
         for seed in (*seeds, None) if world.seldom else seeds:
             pairs += 1

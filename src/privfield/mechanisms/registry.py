@@ -17,6 +17,7 @@ from privfield.mechanisms.graphs.statistics import ChowLiuTree, CorrelationGraph
 from privfield.mechanisms.graphs.structure import StableStructure
 from privfield.mechanisms.moments.mechanism import SecondMoments
 from privfield.mechanisms.parities.gaussian import NoisyParities
+from privfield.mechanisms.parities.phases import RegressionsAndParities
 from privfield.mechanisms.parities.pmw import MultiplicativeWeights
 from privfield.mechanisms.parities.sepfem import PerturbedLeader
 from privfield.mechanisms.peers.local import LocalStatistic
@@ -34,6 +35,7 @@ MECHANISMS: tuple[type[Mechanism[Any]], ...] = (
     NoisyParities,
     MultiplicativeWeights,
     PerturbedLeader,
+    RegressionsAndParities,
     StochasticGradients,
     StableStructure,
     CorrelationGraph,

@@ -19,6 +19,7 @@ ROOM = "privfield.mechanisms.parities"
 CONTRACT = Path(__file__).parents[1] / "test_contract.py"
 
 LEADER, WEIGHTS = ("sepfem", "PerturbedLeader"), ("pmw", "MultiplicativeWeights")
+PHASES = ("phases", "RegressionsAndParities")
 LOST = {LEADER: ("self.row_rho / turns)", "self.row_rho)"), WEIGHTS: ("/ (2 * turns)", "/ turns")}
 FAULTS = {
     "sepfem: the rounds": (LEADER, *LOST[LEADER]),
@@ -27,6 +28,8 @@ FAULTS = {
     "pmw: the halves": (WEIGHTS, *LOST[WEIGHTS]),
     "pmw: the rounds": (WEIGHTS, "/ (2 * turns)", "/ 2"),
     "pmw: the range": (WEIGHTS, "zcdp(2 * reach", "zcdp(reach"),
+    "phases: regressions spend it all": (PHASES, "terms(1 - self.share)", "terms(Fraction(1))"),
+    "phases: only one is charged": (PHASES, "self.parities.cost if self.share else None", "None"),
     "pmw: a sum without noise": (WEIGHTS, "append(noisy)", "append(int(counts[pick]))"),
 }
 

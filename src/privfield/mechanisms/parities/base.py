@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfield.checks import check_whole_or_none
-from privfield.data.table import unit_of, unit_weight, weight_grid
+from privfield.data.table import unit_of, unit_weight
 from privfield.errors import InputError
 from privfield.mechanisms.frank_wolfe.steps import check_declared_rows
 from privfield.mechanisms.parities.answers import Method, ParityAnswers, count_sets
@@ -26,7 +26,7 @@ from privfield.privacy.terms import Terms
 from privfield.schema import Schema
 
 _MOST_PARITIES = 1 << 22
-_MOST_ROUNDS = 1_000_000
+MOST_ROUNDS = 1_000_000
 NO_NOISE = NoiseLaw("none", 0.0)
 
 
@@ -156,7 +156,8 @@ class ParityRounds(ParityMechanism):
                 f"budget: method={self.method!r} only serves privacy; without it use "
                 "method='gaussian', which then gives the exact answers."
             )
-        object.__setattr__(self, "rounds", check_number(self.rounds, "rounds"))
+        rounds = check_whole_or_none(self.rounds, "rounds", 1, MOST_ROUNDS)
+        object.__setattr__(self, "rounds", rounds)
         object.__setattr__(self, "declared_rows", check_declared_rows(self.declared_rows))
         if self.declared_rows is None and not self.terms.rows_are_public:
             raise InputError(
@@ -199,10 +200,9 @@ class ParityRounds(ParityMechanism):
 def small_signs(
     terms: Terms, variables: int
 ) -> Iterator[tuple[Terms, Schema, list[Any], Build, str]]:
-    """Tiny tables of ±1 variables with a unit of each kind that can be limited."""
-    for schema, units, build, name in small_tables((2,) * variables):
-        if weight_grid(schema) == 1:  # signs carry no weights that people could share
-            yield replace(terms, unit=unit_of(schema)), schema, units, build, name
+    """Tiny tables of ±1 variables, of rows and of people, on terms with that unit."""
+    for schema, units, build, name in small_tables((2,) * variables, limits=(2,)):
+        yield replace(terms, unit=unit_of(schema)), schema, units, build, name
 
 
 def check_parity_order(order: object, variables: int) -> int:
@@ -220,8 +220,3 @@ def check_parity_order(order: object, variables: int) -> int:
             f"are more than {_MOST_PARITIES:,}; use a smaller order or fewer variables."
         )
     return degree
-
-
-def check_number(value: object, name: str, most: int = _MOST_ROUNDS) -> int | None:
-    """A whole number from 1 to `most`, or None."""
-    return check_whole_or_none(value, name, 1, most)

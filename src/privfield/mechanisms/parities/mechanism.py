@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, get_args
 
+from privfield.checks import check_whole_or_none
 from privfield.data.signs import check_variables
 from privfield.data.table import unit_of
 from privfield.errors import InputError
 from privfield.mechanisms.frank_wolfe.steps import check_declared_rows
 from privfield.mechanisms.parities.answers import Method, ParityAnswers, count_sets
-from privfield.mechanisms.parities.base import ParityMechanism, check_number, check_parity_order
+from privfield.mechanisms.parities.base import MOST_ROUNDS, ParityMechanism, check_parity_order
 from privfield.mechanisms.parities.gaussian import NoisyParities
 from privfield.mechanisms.parities.pmw import MOST_VARIABLES, MultiplicativeWeights
-from privfield.mechanisms.parities.sepfem import PerturbedLeader
+from privfield.mechanisms.parities.sepfem import MOST_SAMPLES, PerturbedLeader
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import Budget, NonPrivate
 from privfield.privacy.ledger import Ledger
@@ -96,8 +97,8 @@ def parity_mechanism(
     """The mechanism of that method, checked; settings that it has no use for are only checked."""
     degree = check_parity_order(order, len(names))
     chosen = choose_method(method, len(names), degree, terms)
-    check_number(rounds, "rounds")
-    check_number(samples, "samples")
+    check_whole_or_none(rounds, "rounds", 1, MOST_ROUNDS)
+    check_whole_or_none(samples, "samples", 1, MOST_SAMPLES)
     check_declared_rows(declared_rows)
     what: dict[str, Any] = {"names": names, "order": degree, "schema": schema}
     if chosen == "gaussian":

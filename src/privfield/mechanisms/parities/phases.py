@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass, replace
 from fractions import Fraction
-from typing import Any, ClassVar, Self
+from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 
+from privfield.data.signs import open_signs
 from privfield.data.table import unit_of
 from privfield.errors import InputError
-from privfield.mechanisms.frank_wolfe.ising import open_signs, sign_names
+from privfield.mechanisms.frank_wolfe.ising import sign_names
 from privfield.mechanisms.frank_wolfe.mechanism import check_width
-from privfield.mechanisms.frank_wolfe.polynomial import (
-    PolynomialFrankWolfe,
-    frank_wolfe_polynomial,
-)
+from privfield.mechanisms.frank_wolfe.polynomial import PolynomialFrankWolfe
 from privfield.mechanisms.frank_wolfe.trajectory import Trajectory
 from privfield.mechanisms.parities.answers import ParityAnswers
+from privfield.mechanisms.parities.base import ParityMechanism, small_signs
 from privfield.mechanisms.parities.mechanism import parity_mechanism
 from privfield.privacy.adjacency import Adjacency
-from privfield.privacy.budgets import NON_PRIVATE, Budget, NonPrivate
+from privfield.privacy.budgets import Budget, NonPrivate
 from privfield.privacy.ledger import Ledger
-from privfield.privacy.mechanism import release
-from privfield.privacy.released import Arrays, Header, Released
+from privfield.privacy.mechanism import Mechanism, Run, World
+from privfield.privacy.randomness import Randomness
+from privfield.privacy.released import Released
 from privfield.privacy.rounding import exact
 from privfield.privacy.terms import Terms
 from privfield.progress import ProgressCallback
@@ -55,27 +56,7 @@ class PolynomialPhases(Released):
     @property
     def cost(self) -> Budget | NonPrivate:
         """Of both together."""
-        if self.answers is None:
-            return self.trajectory.cost
-        first, second = self.trajectory.cost, self.answers.cost
-        if isinstance(first, NonPrivate) or isinstance(second, NonPrivate):
-            return NON_PRIVATE
-        total: Budget = first + second
-        return total
-
-    def _parts(self) -> tuple[Header, Arrays]:
-        arrays: Arrays = {"trajectory": np.frombuffer(self.trajectory.to_bytes(), np.uint8)}
-        if self.answers is not None:
-            arrays["answers"] = np.frombuffer(self.answers.to_bytes(), np.uint8)
-        return {}, arrays
-
-    @classmethod
-    def _from_parts(cls, header: Header, arrays: Arrays) -> Self:
-        answers = arrays.get("answers")
-        return cls(
-            Trajectory.from_bytes(arrays["trajectory"].tobytes()),
-            None if answers is None else ParityAnswers.from_bytes(answers.tobytes()),
-        )
+        return _sum(self.trajectory.cost, None if self.answers is None else self.answers.cost)
 
 
 def measure_polynomial(
@@ -112,114 +93,163 @@ def measure_polynomial(
         insecure_seed=insecure_seed,
         progress=progress,
     )
-    names = sign_names(data, schema)
-    settings = PolynomialFrankWolfe(
+    mechanism = RegressionsAndParities(
         terms,
-        names=names,
+        names=sign_names(data, schema),
         order=order,
         width=width,
-        schema=schema,
+        queries=queries,
+        query_share=query_share,
+        split=split,
         steps=steps,
+        schema=schema,
         declared_rows=declared_rows,
     )
-    degree = settings.order
-    share = _check_share(query_share)
-    first, second = _check_split(split, data, schema, terms.adjacency)
-    if degree == 1:
-        share = Fraction(0)
-    elif split == "printed":
-        share = Fraction(1, 2)
-    one, two = _parts_of(settings.cost, share)
-    seed = terms.insecure_seed
-    asking = Terms(
-        *(two, terms.adjacency),
-        unit=terms.unit,
-        insecure_seed=None if seed is None else seed + 1,
-        progress=progress,
-    )
-    plan = parity_mechanism(
-        *(asking, names, max(degree - 1, 1), queries), schema=schema, declared_rows=declared_rows
-    )
+    return mechanism.release(data)
 
-    def prepare() -> Callable[[], bytes]:
-        _check_source(data, schema)
-        open_signs(data, schema, len(names), settings.max_bytes)
-        answer = plan.open(second) if degree > 1 else None
 
-        def run() -> bytes:
-            answered = None if answer is None else answer(asking.randomness())
-            trajectory = frank_wolfe_polynomial(
-                *(first, schema, one, degree, width),
-                steps=steps,
-                adjacency=adjacency,
-                insecure_seed=seed,
-                progress=progress,
-                declared_rows=declared_rows,
+@dataclass(frozen=True, eq=False)
+class RegressionsAndParities(Mechanism[PolynomialPhases]):
+    """Two mechanisms, one after the other, on shares of one budget: Algorithm 5's two phases."""
+
+    noun = "regressions and parities"
+    page = "parities.md"
+    releases = PolynomialPhases
+
+    _: KW_ONLY
+    names: tuple[str, ...]
+    order: int
+    width: float
+    queries: str = "auto"
+    query_share: float = QUERY_SHARE
+    split: str = "shared"
+    steps: int | None = None
+    schema: Schema | None = None
+    declared_rows: int | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 < exact(self.query_share, "query_share") < 1:
+            raise InputError(f"query_share must lie between 0 and 1; got {self.query_share}.")
+        if self.split not in ("shared", "printed"):
+            raise InputError(f"split must be 'shared' or 'printed'; got {self.split!r}.")
+        if self.split == "printed" and not self.terms.rows_are_public:
+            raise InputError(_PRINTED)
+        self.regressions, self.parities  # noqa: B018  # each checks itself
+
+    @property
+    def share(self) -> Fraction:
+        """Of the parities, in the budget."""
+        if self._undivided.order == 1:
+            return Fraction(0)
+        return Fraction(1, 2) if self.split == "printed" else exact(self.query_share, "query_share")
+
+    @cached_property
+    def _undivided(self) -> PolynomialFrankWolfe:
+        """Regressions that have the budget for themselves."""
+        return PolynomialFrankWolfe(
+            replace(self.terms, ledger=None, job=None),
+            names=self.names,
+            order=self.order,
+            width=self.width,
+            schema=self.schema,
+            steps=self.steps,
+            declared_rows=self.declared_rows,
+        )
+
+    def _terms(self, share: Fraction) -> Terms:
+        """A share of what is spent: a ρ, or a pure ε."""
+        whole = self._undivided.cost
+        budget = whole * share if isinstance(whole, Budget) and share else whole
+        return replace(self._undivided.terms, budget=budget)
+
+    @cached_property
+    def regressions(self) -> PolynomialFrankWolfe:
+        """The first phase."""
+        return replace(self._undivided, terms=self._terms(1 - self.share))
+
+    @cached_property
+    def parities(self) -> ParityMechanism:
+        """The second phase; order 1 asks nothing."""
+        return parity_mechanism(
+            *(self._terms(self.share), self.names, max(self._undivided.order - 1, 1), self.queries),
+            schema=self.schema,
+            declared_rows=self.declared_rows,
+        )
+
+    @property
+    def cost(self) -> Budget | NonPrivate:
+        """Of both together."""
+        return _sum(self.regressions.cost, self.parities.cost if self.share else None)
+
+    @property
+    def title(self) -> str:
+        """Of how many variables."""
+        order = self._undivided.order
+        return f"regressions and parities of up to {order} of {len(self.names)} variables"
+
+    def request(self) -> dict[str, Any]:
+        """What the parities are asked, and what the regressions and the split are told."""
+        return {
+            "what": "polynomial-phases",
+            "parities": self.parities.request(),
+            "order": self._undivided.order,
+            "width": str(check_width(self.width)),
+            "steps": [self._undivided.steps, self._undivided.declared_rows],
+            "split": [self.split, str(self.share)],
+        }
+
+    def open(self, data: Any) -> Run[PolynomialPhases]:
+        """Answers first, then regressions, in one run."""
+        if not open_signs(data, self.schema)[1]:
+            raise InputError(
+                "data can be read only once, but objective='linf' reads it twice. Pass a frame or "
+                "a file, or use objective='l1'."
             )
-            return PolynomialPhases(trajectory, answered).to_bytes()
+        first, second = self._rows(data)
+        regress = self.regressions.open(first)
+        answer = self.parities.open(second) if self.share else None
+
+        def run(randomness: Randomness) -> PolynomialPhases:
+            answers = None if answer is None else answer(randomness)
+            return PolynomialPhases(regress(randomness), answers)
 
         return run
 
-    released = release(
-        prepare,
-        what=f"regressions and parities of up to {degree} of {len(names)} variables",
-        cost=settings.cost,
-        budget=budget,
-        adjacency=terms.adjacency,
-        unit=str(terms.unit),
-        request={
-            "what": "polynomial-phases",
-            "parities": plan.request(),
-            "order": degree,
-            "width": str(check_width(width)),
-            "steps": [settings.steps, settings.declared_rows],
-            "split": [split, str(share)],
-        },
-        ledger=ledger,
-        job=job,
-    )
-    return PolynomialPhases.from_bytes(released)
+    def _rows(self, data: Any) -> tuple[Any, Any]:
+        """Those of the regressions, and of the answers."""
+        if self.split == "shared":
+            return data, data
+        # halves by position: a row that is added or removed would move others across the border
+        if not isinstance(data, np.ndarray):
+            raise InputError(_PRINTED)
+        half = len(data) // 2
+        return data[:half], data[half:]
+
+    @classmethod
+    def worlds(cls, terms: Terms) -> Iterator[World]:
+        """Two variables in two phases, and in the paper's halves."""
+        for here, schema, units, build, name in small_signs(terms, 2):
+            for split in ("shared", "printed") if here.rows_are_public else ("shared",):
+                mechanism = cls(
+                    here,
+                    names=schema.names,
+                    order=2,
+                    width=1.0,
+                    split=split,
+                    query_share=0.5,
+                    steps=2,
+                    schema=schema,
+                )
+                starts = [units[:2], units[-2:]]
+                yield World(mechanism, units, build, starts, f"{split}, {name}")
 
 
-def _parts_of(
-    cost: Budget | NonPrivate, share: Fraction
-) -> tuple[Budget | NonPrivate, Budget | NonPrivate]:
-    """For the regressions and for the answers; together exactly the cost, a ρ or a pure ε."""
-    if isinstance(cost, NonPrivate) or not share:  # order 1 asks nothing
-        return cost, cost
-    return cost * (1 - share), cost * share
+_PRINTED = "split='printed' is for arrays under adjacency='replace-one' with rows as the unit."
 
 
-def _check_share(share: object) -> Fraction:
-    found = exact(share, "query_share")
-    if not 0 < found < 1:
-        raise InputError(f"query_share must lie between 0 and 1; got {share}.")
-    return found
-
-
-def _check_split(
-    split: object, data: Any, schema: Schema | None, adjacency: Adjacency
-) -> tuple[Any, Any]:
-    """The rows of the regressions, and of the answers."""
-    if split == "shared":
-        return data, data
-    if split != "printed":
-        raise InputError(f"split must be 'shared' or 'printed'; got {split!r}.")
-    # halves by position: a row that is added or removed would move others across the border
-    person = schema is not None and schema.unit is not None
-    if not isinstance(data, np.ndarray) or adjacency is not Adjacency.REPLACE_ONE or person:
-        raise InputError(
-            "split='printed' is for arrays under adjacency='replace-one' with rows as the unit."
-        )
-    half = len(data) // 2
-    return data[:half], data[half:]
-
-
-def _check_source(data: Any, schema: Schema | None) -> None:
-    from privfield.data.signs import open_signs as open_source
-
-    if not open_source(data, schema)[1]:
-        raise InputError(
-            "data can be read only once, but objective='linf' reads it twice. Pass a frame or a "
-            "file, or use objective='l1'."
-        )
+def _sum(first: Budget | NonPrivate, second: Budget | NonPrivate | None) -> Budget | NonPrivate:
+    if second is None or isinstance(first, NonPrivate) or isinstance(second, NonPrivate):
+        return first
+    total: Budget = first + second
+    return total

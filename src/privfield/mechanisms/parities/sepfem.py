@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privfield.checks import check_whole_or_none
 from privfield.errors import InputError
 from privfield.mechanisms.parities.answers import Method, ParityAnswers, count_sets
-from privfield.mechanisms.parities.base import ParityRounds, check_number, small_signs
+from privfield.mechanisms.parities.base import ParityRounds, small_signs
 from privfield.mechanisms.parities.counts import ParitySums
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.laws import Choice
@@ -29,7 +30,7 @@ _PERTURBATION = 3.0  # in units of one chosen query
 _ROUNDS_FACTOR = 0.1
 _MOST_ROUNDS = 1000
 
-_MOST_SAMPLES = 10_000
+MOST_SAMPLES = 10_000
 _MOST_SCORE = 1 << 61  # beyond it a score could leave int64, wrap around, and protect nobody
 
 
@@ -56,7 +57,7 @@ class PerturbedLeader(ParityRounds):
         if self.variant not in ("sepfem", "fem"):
             raise InputError(f"variant must be 'sepfem' or 'fem'; got {self.variant!r}.")
         super().__post_init__()
-        samples = check_number(self.samples, "samples", _MOST_SAMPLES)
+        samples = check_whole_or_none(self.samples, "samples", 1, MOST_SAMPLES)
         object.__setattr__(self, "samples", samples)
         choose_oracle(self.oracle, self.variables)
         largest = self.public_rows(0) * self.states  # of a declared number, if it counts
