@@ -9,15 +9,19 @@ import re
 import sqlite3
 import subprocess
 import sys
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from statistics import NormalDist
+from typing import ClassVar
 
 import pytest
 
 import privfield as pf
 from privfield.privacy.ledger import Ledger
-from privfield.privacy.mechanism import release
+from privfield.privacy.mechanism import Mechanism
+from privfield.privacy.released import Released
+from privfield.privacy.terms import Terms
 
 REPLACE = "replace-one"
 
@@ -232,18 +236,39 @@ def test_one_privacy_unit_per_ledger(path):
     assert ledger.spent.epsilon == 0.1
 
 
+@dataclass(frozen=True)
+class Text(Released):
+    """What these tests release."""
+
+    KIND: ClassVar[str] = "text"
+
+    text: str
+
+
+@dataclass(frozen=True, eq=False)
+class Says(Mechanism[Text]):
+    """Releases what a function says; `data` is that function."""
+
+    noun = "tests"
+    page = "none"
+    releases = Text
+    cost = property(lambda self: self.terms.budget)
+    title = "t"
+
+    def request(self):
+        return {"q": 1}
+
+    def open(self, data):
+        return lambda randomness: Text(data())
+
+    @classmethod
+    def worlds(cls, terms):
+        return iter(())
+
+
 def run_release(ledger, job, run, cost=None):
-    return release(
-        lambda: run,
-        what="t",
-        cost=cost or pf.PureDP(0.5),
-        budget=cost or pf.PureDP(0.5),
-        adjacency=pf.Adjacency.REPLACE_ONE,
-        unit="row",
-        request={"q": 1},
-        ledger=ledger,
-        job=job,
-    )
+    terms = Terms(cost or pf.PureDP(0.5), ledger=ledger, job=job)
+    return Says(terms).release(run).text
 
 
 def test_a_release_is_charged_before_it_runs_and_stored_before_it_returns(path):
@@ -252,11 +277,11 @@ def test_a_release_is_charged_before_it_runs_and_stored_before_it_returns(path):
 
     def run():
         seen.append([charge.job for charge in pf.Ledger(path).charges()])
-        return b"noisy"
+        return "noisy"
 
-    assert run_release(ledger, "a", run) == b"noisy"
-    assert seen == [["a"]] and ledger.result("a") == b"noisy"
-    assert run_release(ledger, "a", lambda: b"fresh noise") == b"noisy"
+    assert run_release(ledger, "a", run) == "noisy"
+    assert seen == [["a"]] and Text.from_bytes(ledger.result("a")) == Text("noisy")
+    assert run_release(ledger, "a", lambda: "fresh noise") == "noisy"
     assert ledger.spent.epsilon == 0.5
 
 
@@ -269,46 +294,45 @@ def test_an_interrupted_job_finishes_later_at_no_cost_and_the_error_says_so(path
     with pytest.raises(KeyboardInterrupt) as caught:
         run_release(ledger, None, interrupted)
     job = re.search(r"job='(\w+)'", caught.value.__notes__[0]).group(1)
-    assert run_release(ledger, job, lambda: b"now") == b"now"
+    assert run_release(ledger, job, lambda: "now") == "now"
     assert ledger.spent.epsilon == 0.5
 
 
-def test_a_finished_job_does_not_prepare_again(path):
+def test_a_finished_job_does_not_open_its_data_again(path, monkeypatch):
     ledger = pf.Ledger(path, total=pf.PureDP(1))
-    run_release(ledger, "a", lambda: b"noisy")
-    parts = {"what": "t", "cost": pf.PureDP(0.5), "budget": pf.PureDP(0.5), "unit": "row"}
-    parts |= {"adjacency": pf.Adjacency.REPLACE_ONE, "request": {"q": 1}, "ledger": ledger}
-    assert release(lambda: pytest.fail("the data was touched"), **parts, job="a") == b"noisy"
+    run_release(ledger, "a", lambda: "noisy")
+    monkeypatch.setattr(Says, "open", lambda self, data: pytest.fail("the data was touched"))
+    assert run_release(ledger, "a", None) == "noisy"
 
 
 def test_two_runs_of_one_job_release_one_draw(path):
     ledger = pf.Ledger(path, total=pf.PureDP(1))
 
     def slow():  # while this one computes, another process finishes the same job
-        assert run_release(pf.Ledger(path), "a", lambda: b"first") == b"first"
-        return b"second"
+        assert run_release(pf.Ledger(path), "a", lambda: "first") == "first"
+        return "second"
 
-    assert run_release(ledger, "a", slow) == b"first"
+    assert run_release(ledger, "a", slow) == "first"
 
 
 def test_a_skipped_charge_is_caught(path, monkeypatch):
     ledger = pf.Ledger(path, total=pf.PureDP(1))
     monkeypatch.setattr(Ledger, "charge", lambda self, *args, job=None, **rest: job or "a")
     with pytest.raises(pf.InputError, match="job 'a' was never charged"):
-        run_release(ledger, "a", lambda: b"noisy")
+        run_release(ledger, "a", lambda: "noisy")
 
 
 def test_non_private_and_stray_jobs_are_refused(path):
     ledger = pf.Ledger(path, total=pf.PureDP(1))
     with pytest.raises(pf.InputError, match="NON_PRIVATE cannot be charged"):
-        run_release(ledger, "a", lambda: b"", cost=pf.NON_PRIVATE)
+        run_release(ledger, "a", lambda: "", cost=pf.NON_PRIVATE)
     with pytest.raises(pf.InputError, match="job needs a ledger"):
-        run_release(None, "a", lambda: b"")
+        run_release(None, "a", lambda: "")
     with pytest.raises(pf.InputError, match=r"ledger must be a pf\.Ledger; got str"):
-        run_release("study.ledger", "a", lambda: b"")
+        run_release("study.ledger", "a", lambda: "")
     for job in ("", 5, "\ud800"):
         with pytest.raises(pf.InputError, match="job must be non-empty text"):
-            run_release(ledger, job, lambda: b"")
+            run_release(ledger, job, lambda: "")
     with pytest.raises(pf.InputError, match="what must be non-empty text"):
         ledger.charge(None, pf.PureDP(0.1), REPLACE)
     assert ledger.charges() == []

@@ -17,7 +17,8 @@ from privfield.mechanisms.moments.moments import Moments
 from privfield.mechanisms.peers.release import LocalRelease, ObjectiveRelease, StatisticRelease
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.noise import NoiseLaw
-from privfield.privacy.released import Released, cost_from_json, cost_to_json, stamp_of
+from privfield.privacy.released import Released, cost_from_json, cost_to_json
+from privfield.privacy.terms import Terms
 
 SCHEMA = pf.Schema({"a": ["x", 'y"\n'], "b": ["☃", "v"]})
 BOTH = Adjacency.ADD_REMOVE
@@ -118,9 +119,9 @@ def test_moments_whose_numbers_do_not_fit_are_refused(wrong):
 def test_costs_and_stamps():
     for cost in (pf.PureDP(0.1), pf.ZCDP(0.1), pf.ApproxDP(1, 1e-6), pf.NON_PRIVATE, None):
         assert cost_from_json(cost_to_json(cost)) == cost
-    assert stamp_of(pf.ZCDP(1), None) is None
-    assert stamp_of(pf.ZCDP(1), 0) == STAMP
-    assert stamp_of(pf.NON_PRIVATE, 0).startswith("NOT PRIVATE: no noise")
+    assert Terms(pf.ZCDP(1)).stamp is None
+    assert Terms(pf.ZCDP(1), insecure_seed=0).stamp == STAMP
+    assert Terms(pf.NON_PRIVATE, insecure_seed=0).stamp.startswith("NOT PRIVATE: no noise")
 
 
 @dataclass(frozen=True)

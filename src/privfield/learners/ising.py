@@ -28,6 +28,7 @@ from privfield.privacy.budgets import (
     check_budget,
 )
 from privfield.privacy.rounding import exact
+from privfield.privacy.terms import Terms
 
 METHODS = ("auto", "moments", "frank-wolfe", "pseudolikelihood")
 
@@ -186,16 +187,15 @@ class IsingLearner(Learner):
     def _regressions(self, data: Any, names: tuple[str, ...]) -> IsingModel:
         """What Frank–Wolfe approximates: the best regressions within the width, no noise."""
         from privfield.data.signs import stack_signs
-        from privfield.privacy.released import stamp_of
         from privfield.solvers.logistic import nodewise_logistic
 
         signs = stack_signs(data, self.schema)
         self.cost_ = NON_PRIVATE
         if not len(signs):
             return IsingModel(
-                np.zeros((len(names),) * 2), names=names, stamp=stamp_of(NON_PRIVATE, None)
+                np.zeros((len(names),) * 2), names=names, stamp=Terms(NON_PRIVATE).stamp
             )
         weights, constants, self.released_ = nodewise_logistic(signs, 2 * float(self.width))
         return IsingModel(
-            (weights + weights.T) / 4, constants / 2, names, stamp=stamp_of(NON_PRIVATE, None)
+            (weights + weights.T) / 4, constants / 2, names, stamp=Terms(NON_PRIVATE).stamp
         )
