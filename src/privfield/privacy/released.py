@@ -19,7 +19,6 @@ from privfield.files import pack, read_bytes, unpack, write_whole
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import NON_PRIVATE, Budget, NonPrivate, budget_from_json
 from privfield.privacy.noise import NoiseLaw
-from privfield.progress import Progress, ProgressCallback
 from privfield.schema import Schema
 
 Header = dict[str, Any]
@@ -206,21 +205,3 @@ def _typed(array: NDArray[Any], hint: Any) -> NDArray[Any]:
     """An array of the type that its field declares, if that loses nothing."""
     inner = get_args(get_args(hint)[1])[0] if len(get_args(hint)) == 2 else Any
     return array if inner is Any else array.astype(inner, casting="safe")
-
-
-# until every mechanism has Terms
-
-
-def stamp_of(budget: Budget | NonPrivate, insecure_seed: int | None) -> str | None:
-    """Why what is released protects nobody, if so."""
-    if isinstance(budget, NonPrivate):
-        return "NOT PRIVATE: no noise was added (NON_PRIVATE)"
-    if insecure_seed is not None:
-        return "NOT PRIVATE: the noise is repeatable (insecure_seed)"
-    return None
-
-
-def tell(progress: ProgressCallback | None, news: Progress) -> None:
-    """Pass news on to whoever listens."""
-    if progress is not None:
-        progress(news)
