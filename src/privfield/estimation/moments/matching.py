@@ -15,14 +15,12 @@ of moments. Only released numbers enter, and no number is left for a user to tun
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import count
 
 import numpy as np
 
 from privfield.checks import check_rng
 from privfield.errors import InputError
-from privfield.estimation.moments.elliptope import onto_elliptope
 from privfield.estimation.moments.exact import ExactMoments, fits
 from privfield.estimation.moments.newton import Matching
 from privfield.estimation.moments.prior import choose_prior, own_variance
@@ -39,7 +37,6 @@ _LEAST_PRIOR, _MOST_PRIOR = 2.0**-12, 1.0
 _SETTLE = 40  # rounds of chains where nothing is chosen
 _LAST = 10  # and after the choice
 _EXACT_ROUNDS, _EXACT_TOLERANCE = 200, 1e-8
-_FLOOR = 0.02  # least eigenvalue of the matrix that preconditions
 
 
 def match_moments(
@@ -96,43 +93,6 @@ def joint_moments(moments: Moments) -> Table:
     means = moments.means()
     first = np.concatenate([[1.0], means])
     return np.block([[first], [means[:, None], moments.correlations()]])
-
-
-@dataclass(frozen=True, eq=False)
-class _Problem:
-    """Find θ with target − m(θ) = ridge·θ, all of them joint matrices."""
-
-    target: Table
-    ridge: Table
-
-
-def _problem(moments: Moments, shrinkage: bool) -> _Problem:
-    rows = moments.rows
-    noise = max(moments.law.deviation**2, _LEAST_VARIANCE)
-    target = joint_moments(moments)
-    scatter = 1 / rows + noise / rows**2
-    prior = _prior(target, scatter) if shrinkage else np.full_like(target, np.inf)
-    likely = target / (1 + scatter / prior)
-    np.fill_diagonal(likely, 1.0)
-    near = onto_elliptope(likely, floor=_FLOOR)
-    loss = 1 + noise / (rows * np.maximum(1 - near**2, 1 / rows))
-    return _Problem(target, loss / (rows * prior) + _RIDGE)
-
-
-def _prior(target: Table, scatter: float) -> Table:
-    """τ² of each field (first row and column) and weight, from the moments themselves.
-
-    Weak weights are about equal to correlations; strong ones are larger, and hardly shrunk anyway.
-    """
-    means = target[0, 1:]
-    field = own_variance(means, scatter, _LEAST_PRIOR, _MOST_PRIOR)
-    means = means * field / (field + scatter)  # where they are all noise, so are their products
-    upper = np.triu_indices(len(means), 1)
-    found = np.zeros_like(target)
-    found[0, 1:] = field
-    pairs = (target[1:, 1:] - np.outer(means, means))[upper]
-    found[1:, 1:][upper] = own_variance(pairs, scatter, _LEAST_PRIOR, _MOST_PRIOR)
-    return found + found.T + np.eye(len(target))
 
 
 def _most_likely(target: Table, engine: ExactMoments) -> Table:

@@ -19,7 +19,7 @@ from privfield.privacy.adjacency import Adjacency, Sensitivity
 from privfield.privacy.budgets import Budget, NonPrivate
 from privfield.privacy.laws import Noise
 from privfield.privacy.mechanism import Mechanism, Run, World
-from privfield.privacy.noise import NoiseLaw, check_seed, choose_noise
+from privfield.privacy.noise import NoiseLaw, choose_noise
 from privfield.privacy.randomness import Randomness
 from privfield.privacy.terms import Asked, Terms
 from privfield.schema import Schema
@@ -170,11 +170,3 @@ class SecondMoments(Mechanism[Moments]):
             for noise in ("laplace", "gaussian")[: 1 if terms.is_pure else 2]:
                 mechanism = cls(here, names=schema.names, schema=schema, noise=noise)
                 yield World(mechanism, units, build, [units[:1], units[-2:]], f"{noise}, {name}")
-
-
-def check_extras(insecure_seed: object, progress: object) -> None:
-    """Refuse a seed or a progress callback that is none."""
-    if insecure_seed is not None:
-        check_seed(insecure_seed)
-    if progress is not None and not callable(progress):
-        raise InputError(f"progress must be a function; got {type(progress).__name__}.")
