@@ -72,7 +72,7 @@ class Moments(Released):
         return np.asarray(self.singles / self.rows)
 
     def correlations(self) -> NDArray[np.float64]:
-        """Noisy E[x_i x_j], ones on the diagonal; `onto_elliptope` makes it possible again."""
+        """Noisy E[x_i x_j], ones on the diagonal; noise may make it impossible."""
         return np.asarray(self.pairs / self.rows + np.eye(len(self.names)))
 
     def __repr__(self) -> str:
