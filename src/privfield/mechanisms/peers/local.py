@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,12 +24,11 @@ from privfield.mechanisms.peers.statistics import line_of_h, whole_discordance
 from privfield.mechanisms.peers.worlds import heavy_star, network_worlds, signed
 from privfield.privacy.adjacency import Sensitivity
 from privfield.privacy.budgets import ZCDP, Budget, NonPrivate, PureDP
-from privfield.privacy.ledger import Ledger
 from privfield.privacy.mechanism import World
 from privfield.privacy.noise import choose_noise
 from privfield.privacy.randomness import Randomness
 from privfield.privacy.rounding import sqrt_below
-from privfield.privacy.terms import Terms
+from privfield.privacy.terms import Asked, Terms
 from privfield.schema import Schema
 
 LEAST, MOST = Fraction(1, 10_000), Fraction(10)  # ε at which drawing is quick
@@ -42,15 +41,13 @@ def measure_network_local(
     *,
     missing: str = "error",
     schema: Schema | None = None,
-    ledger: Ledger | None = None,
-    job: str | None = None,
-    insecure_seed: int | None = None,
+    **asked: Unpack[Asked],
 ) -> LocalRelease:
     """Release σᵀJσ with the inverse-sensitivity mechanism: `budget`-private if an outcome flips.
 
     ε must lie in [0.0001, 10]: elsewhere exact drawing may take very long.
     """
-    terms = outcome_terms(budget, ledger, job, insecure_seed)
+    terms = outcome_terms(budget, **asked)
     return LocalStatistic(terms, network=network, missing=missing, schema=schema).release(outcomes)
 
 

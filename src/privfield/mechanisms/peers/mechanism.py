@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +14,9 @@ from privfield.data.network.public import PublicNetwork
 from privfield.mechanisms.peers.release import NetworkRelease
 from privfield.privacy.adjacency import NODE, Adjacency
 from privfield.privacy.budgets import Budget, NonPrivate
-from privfield.privacy.ledger import Ledger
 from privfield.privacy.mechanism import OUTCOMES, Mechanism, Run
 from privfield.privacy.randomness import Randomness
-from privfield.privacy.terms import Terms
+from privfield.privacy.terms import Asked, Terms
 from privfield.schema import Schema
 
 N = TypeVar("N", bound=NetworkRelease)
@@ -59,18 +58,7 @@ class NetworkMechanism(Mechanism[N]):
         """What is released of these outcomes."""
 
 
-def outcome_terms(
-    budget: Budget | NonPrivate,
-    ledger: Ledger | None = None,
-    job: str | None = None,
-    insecure_seed: int | None = None,
-) -> Terms:
+def outcome_terms(budget: Budget | NonPrivate, **asked: Unpack[Asked]) -> Terms:
     """Terms about the outcome of a node."""
-    return Terms(
-        budget,
-        Adjacency.FLIP_OUTCOME,
-        unit=NODE,
-        ledger=ledger,
-        job=job,
-        insecure_seed=insecure_seed,
-    )
+    asked.setdefault("adjacency", Adjacency.FLIP_OUTCOME)
+    return Terms.of(budget, NODE, **asked)

@@ -14,7 +14,7 @@ from dataclasses import KW_ONLY, dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,12 +28,11 @@ from privfield.mechanisms.peers.statistics import LARGEST_SCALE
 from privfield.mechanisms.peers.worlds import anchored_star, heavy_star, network_worlds, signed
 from privfield.privacy.adjacency import Sensitivity
 from privfield.privacy.budgets import Budget, NonPrivate, PureDP
-from privfield.privacy.ledger import Ledger
 from privfield.privacy.mechanism import World
 from privfield.privacy.noise import NoiseLaw, choose_noise
 from privfield.privacy.randomness import Randomness
 from privfield.privacy.rounding import decimals, exact, float_above, to_decimal
-from privfield.privacy.terms import Terms
+from privfield.privacy.terms import Asked, Terms
 from privfield.schema import Schema
 
 SHIFT = Fraction(639936, 100000)  # ≥ 2(2 + u*), u* tanh u* = 1: what a flip moves T by, over a
@@ -53,16 +52,14 @@ def measure_network_objective(
     guess: float = 1.0,
     missing: str = "error",
     schema: Schema | None = None,
-    ledger: Ledger | None = None,
-    job: str | None = None,
-    insecure_seed: int | None = None,
+    **asked: Unpack[Asked],
 ) -> ObjectiveRelease:
     """Release β by objective perturbation: `budget`-private if an outcome flips; signed J too.
 
     It is ε-DP; in a budget of ρ it spends ε = √(2ρ). `guess` is a public guess of β.
     """
     return PerturbedObjective(
-        outcome_terms(budget, ledger, job, insecure_seed),
+        outcome_terms(budget, **asked),
         network=network,
         missing=missing,
         schema=schema,

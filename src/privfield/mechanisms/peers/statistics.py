@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,6 @@ from privfield.mechanisms.peers.worlds import heavy_star, network_worlds, signed
 from privfield.privacy.adjacency import Sensitivity
 from privfield.privacy.budgets import ZCDP, Budget, NonPrivate, PureDP
 from privfield.privacy.laws import Noise
-from privfield.privacy.ledger import Ledger
 from privfield.privacy.mechanism import World
 from privfield.privacy.noise import (
     NoiseLaw,
@@ -30,7 +29,7 @@ from privfield.privacy.noise import (
     laplace_scale,
 )
 from privfield.privacy.randomness import Randomness
-from privfield.privacy.terms import Terms
+from privfield.privacy.terms import Asked, Terms
 from privfield.schema import Schema
 
 LARGEST_SCALE = 2.0**56  # noise on 64-bit whole numbers; beyond it could reach their ends
@@ -46,9 +45,7 @@ def measure_network(
     noise: str = "auto",
     missing: str = "error",
     schema: Schema | None = None,
-    ledger: Ledger | None = None,
-    job: str | None = None,
-    insecure_seed: int | None = None,
+    **asked: Unpack[Asked],
 ) -> StatisticRelease:
     """Release σᵀJσ, and Σxσ of each covariate, with noise: `budget`-private if an outcome flips.
 
@@ -56,7 +53,7 @@ def measure_network(
     budget is shared 3 : 1 : … : 1. "auto" takes the noise with the smaller standard deviation.
     """
     return NetworkStatistics(
-        outcome_terms(budget, ledger, job, insecure_seed),
+        outcome_terms(budget, **asked),
         network=network,
         missing=missing,
         schema=schema,
