@@ -14,7 +14,7 @@ from privfield.errors import InputError
 
 FORMAT = 2  # 1, of version 0.1, has no chain of hashes; it gets one with the next charge
 LATER = """
-CREATE TABLE journal (
+CREATE TABLE IF NOT EXISTS journal (
     job TEXT NOT NULL, step INTEGER NOT NULL, data BLOB NOT NULL, PRIMARY KEY (job, step));
 CREATE TABLE links (
     number INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, job TEXT NOT NULL,
