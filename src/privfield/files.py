@@ -34,6 +34,8 @@ def write_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     `kill -9` left of an earlier attempt is removed when it is an hour old.
     """
     target = Path(path)
+    if "\0" in str(target):
+        raise InputError(f"path: {str(target)!r} is no file name.")
     if not target.parent.is_dir():
         raise InputError(f"path: the folder {str(target.parent)!r} does not exist.")
     if target.is_dir():
@@ -129,5 +131,6 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
         return Path(path).read_bytes()
     except FileNotFoundError:
         raise InputError(f"path: there is no file {str(path)!r}.") from None
-    except OSError as error:
-        raise InputError(f"path: cannot read {str(path)!r}: {error.strerror}.") from None
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else error  # a NUL in the path
+        raise InputError(f"path: cannot read {str(path)!r}: {why}.") from None

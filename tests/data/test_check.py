@@ -7,7 +7,14 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from privfield.data.check import CheckReport, PeopleCheck, RuleCheck, VariableCheck, check
+from privfield.data.check import (
+    CheckReport,
+    GuessCheck,
+    PeopleCheck,
+    RuleCheck,
+    VariableCheck,
+    check,
+)
 from privfield.data.sources import base as sources
 from privfield.errors import InputError
 from privfield.schema import Bins, Person, Schema
@@ -108,3 +115,42 @@ def test_nothing_to_check() -> None:
     assert check({"a": []}, Schema({"a": 2})).rows == 0
     with pytest.raises(InputError, match="lacks 1 column"):
         check({"a": []}, Schema({"b": 2}))
+
+
+def test_types_that_somebody_guessed(tmp_path: Path) -> None:
+    """pd.read_csv makes 1 of 01, unless some other record holds a text."""
+    path = tmp_path / "t.csv"
+    path.write_text("site,ward,day,ill\n01,A,1,1\n02,B,2,0\n")
+    schema = Schema(
+        {"site": ["01", "02", "10"], "ward": ["A", "B"], "day": [1, 2, "other"], "ill": [0, 1]}
+    )
+    report = check(pd.read_csv(path), schema)
+    assert report.guessed == (GuessCheck("site", "whole numbers", ("01", "02")),)
+    assert str(report).splitlines()[-1] == (
+        "site: the column holds whole numbers, of which none is read as '01', '02'. Was its type "
+        "guessed, and 01 became 1? Pass the file itself, or read the column as text (pandas: "
+        "dtype={'site': str})."
+    )
+    assert check(path, schema).guessed == ()
+    assert check(pd.read_csv(path, dtype={"site": str}), schema).guessed == ()
+
+
+@pytest.mark.parametrize(
+    ("values", "levels", "lost"),
+    [
+        (np.array([1, 2]), ["low", "high"], ("low", "high")),
+        (np.array([1.5, 2]), ["1.50", "2"], ("1.50",)),
+        (np.array([1.0, 2]), ["9007199254740993", "1"], ("9007199254740993",)),
+        (np.array([True, False]), ["sick", "well"], ("sick", "well")),
+        (np.array([True, False]), ["no", "yes", "unknown"], ()),
+        (np.array([1, 2]), ["1", "2", "other"], ()),
+        (np.array([1.0, 2.0]), ["1", "2"], ()),
+        (np.array([1, 2]), Bins([0, 1, 3]), ()),
+        (pd.Categorical([1, 2]), ["01", "2"], ("01",)),
+        (pa.array([1, None], pa.int8()), ["01", "+1", "1e3", "1"], ("01", "+1", "1e3")),
+        (["1", 1], ["01", "1"], ()),
+    ],
+)
+def test_levels_that_no_number_is_read_as(values: object, levels: object, lost: object) -> None:
+    report = check({"x": values}, Schema({"x": levels}))  # type: ignore[dict-item]
+    assert tuple(name for each in report.guessed for name in each.levels) == lost

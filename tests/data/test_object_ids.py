@@ -19,6 +19,8 @@ from privfield.data.sources.objects import identity
 from privfield.data.table import open_table
 from privfield.schema import Person, Schema
 
+INFINITY = Decimal("inf")
+
 
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -40,8 +42,11 @@ def person(value: Any) -> Any:
         return bool, bool(value)
     if isinstance(value, bytes | bytearray):
         return bytes(value) or None
+    exact = {np.float16: 2**11, np.float32: 2**24}.get(type(value), 2**53)
     if isinstance(value, np.generic) and not isinstance(value, np.datetime64):
         value = value.item()
+    if (isinstance(value, float) and abs(value) >= exact) or value in (INFINITY, -INFINITY):
+        return None  # many ids may have been rounded to it
     if isinstance(value, int | float | Decimal):
         if value != value:
             return None

@@ -75,6 +75,16 @@ def test_a_typo_after_many_conditions_is_found_at_once():
         read_question(f"P({many} | v100=nope)", schema)
 
 
+def test_more_conditions_than_python_has_frames():
+    schema = pf.Schema({f"v{i}": ["no", "yes"] for i in range(1500)})
+    many = [f"v{i}=yes" for i in range(1, 1500)]
+    assert len(read_question(f"P(v0=no | {', '.join(many)})", schema).given) == 1499
+    with pytest.raises(pf.InputError, match="'v7' has no level 'nope'"):
+        read_question(f"P(v0=no | {', '.join(many[7:])}, v7=nope)", schema)
+    with pytest.raises(pf.InputError, match="'age' is there twice"):
+        read_question(f"P({', '.join(['age=40-65'] * 1500)})", SCHEMA)
+
+
 WORDS = st.text("ab =|,&'\"P()", min_size=1, max_size=5).filter(lambda w: w.strip() == w)
 
 

@@ -251,3 +251,50 @@ def test_schemas_are_values():
         pf.Schema({"a": 2}).unit = None
     with pytest.raises(pf.InputError, match="got Fraction"):
         pf.Schema({"a": [Fraction(1, 2)]})
+
+
+NINES = 10**5000  # Python refuses to write or to read so many digits
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: pf.Schema({"a": NINES}),
+        lambda: pf.Schema({"a": -NINES}),
+        lambda: pf.Schema({"a": [NINES]}),
+        lambda: pf.Schema({"a": 3}, missing={"a": NINES}),
+        lambda: pf.Schema({"a": 3}, forbidden=[{"a": NINES}]),
+        lambda: pf.Bins([0, 10**400]),
+        lambda: pf.Person("id", NINES),
+        lambda: pf.ZCDP(NINES),
+        lambda: pf.Schema.read("a\0b"),
+        lambda: pf.Schema({"a": 2}).write("a\0b"),
+        lambda: pf.load("a\0b"),
+        lambda: pf.Ledger("a\0b", pf.PureDP(1)),
+    ],
+)
+def test_numbers_and_names_that_python_cannot_write(make):
+    with pytest.raises(pf.InputError):
+        make()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"number = {'9' * 4400}",
+        f"number = 0x{'f' * 5000}",
+        f"bins = [0, 1{'0' * 400}]",
+        f"levels = [0x{'f' * 5000}]",
+        f"number = 3\nmissing = 0x{'f' * 5000}",
+        f"levels = {'[' * 3000}{']' * 3000}",
+        f"levels = {'{a=' * 3000}1{'}' * 3000}",
+        f"{'a.' * 1500}b = 1",
+        f"number = 3\n[unit]\nprotects = 'person'\nid = 'i'\nrows = 0x{'f' * 5000}",
+        f"number = 3\n[[forbidden]]\na = 0x{'f' * 5000}",
+    ],
+)
+def test_files_with_numbers_and_brackets_without_end(line):
+    with pytest.raises(pf.InputError, match=r"^the schema"):
+        pf.Schema.from_toml(f"format = 1\n[variables.a]\n{line}\n")
+    with pytest.raises(pf.InputError, match=r"^the schema"):
+        pf.Schema.from_toml(f"format = 0x{'f' * 5000}\n")

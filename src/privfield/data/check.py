@@ -10,7 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfield.data.coding.coder import Coder
-from privfield.data.coding.rules import MISSING, UNKNOWN, checking_rule, reading_rule
+from privfield.data.coding.rules import (
+    MISSING,
+    UNKNOWN,
+    VariableRule,
+    checking_rule,
+    reading_rule,
+)
 from privfield.data.people import People
 from privfield.data.sources.base import RawBatch
 from privfield.data.table import open_table
@@ -37,6 +43,18 @@ class RuleCheck:
 
 
 @dataclass(frozen=True)
+class GuessCheck:
+    """A column whose type is not that of its levels: a program may have guessed it.
+
+    `levels` are the first of those that no value of this type is read as.
+    """
+
+    name: str
+    holds: str
+    levels: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class PeopleCheck:
     """How the rows spread over people; `over_limit` is None where there is no limit."""
 
@@ -55,6 +73,7 @@ class CheckReport:
     variables: tuple[VariableCheck, ...]
     forbidden: tuple[RuleCheck, ...]
     people: PeopleCheck | None
+    guessed: tuple[GuessCheck, ...] = ()
 
     def __repr__(self) -> str:  # what a notebook shows says PRIVATE too
         lines = [
@@ -84,6 +103,8 @@ class CheckReport:
             lines += ["", *_columns(("forbidden", "rows that break it"), rules)]
         if self.people is not None:
             lines += ["", *_people_lines(self.people)]
+        for guess in self.guessed:
+            lines += ["", _guess_line(guess)]
         return "\n".join(lines)
 
 
@@ -132,7 +153,18 @@ def check(data: Any, schema: Schema) -> CheckReport:
             for rule, count in zip(schema.forbidden, broken, strict=True)
         ),
         None if people is None else people.result(),
+        _guesses(schema, table.source.kinds),
     )
+
+
+def _guesses(schema: Schema, kinds: Sequence[str]) -> tuple[GuessCheck, ...]:
+    """Columns of numbers whose levels are texts, by declared types alone."""
+    found = []
+    for variable, kind in zip(schema.variables, kinds, strict=False):
+        levels = VariableRule(variable, reading_rule(variable)).not_as_written(kind)
+        if levels:
+            found.append(GuessCheck(variable.name, _HOLDS[kind], tuple(levels[:3])))
+    return tuple(found)
 
 
 def _broken(schema: Schema, readers: dict[str, Coder], raw: RawBatch) -> NDArray[np.int64]:
@@ -164,6 +196,23 @@ class _PeopleCounter:
             return PeopleCheck(rows.size, without, None, 0)
         over = np.maximum(rows - self._limit, 0)
         return PeopleCheck(rows.size, without, int((over > 0).sum()), int(over.sum()))
+
+
+_HOLDS = {
+    "integer": "whole numbers",
+    "float": "decimal numbers",
+    "decimal": "decimal numbers",
+    "boolean": "true and false",
+}
+
+
+def _guess_line(guess: GuessCheck) -> str:
+    levels = ", ".join(map(repr, guess.levels))
+    return (
+        f"{guess.name}: the column holds {guess.holds}, of which none is read as {levels}. Was its "
+        "type guessed, and 01 became 1? Pass the file itself, or read the column as text "
+        f"(pandas: dtype={{{guess.name!r}: str}})."
+    )
 
 
 def _people_lines(people: PeopleCheck) -> list[str]:

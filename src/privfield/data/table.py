@@ -13,7 +13,7 @@ from privfield.data.batch import CodedBatch
 from privfield.data.coding.coder import Coder
 from privfield.data.coding.rules import reading_rule
 from privfield.data.people import WEIGHT_GRID, People
-from privfield.data.sources.base import RawBatch, Source
+from privfield.data.sources.base import RawBatch, Source, check_ids
 from privfield.data.sources.find import find_source
 from privfield.errors import InputError
 from privfield.privacy.adjacency import ROW, Unit
@@ -118,6 +118,8 @@ def open_table(data: Any, schema: Schema) -> Table:
     unit = schema.unit
     wanted = schema.names if unit is None else (*schema.names, unit.column)
     source = find_source(data, wanted, has_ids=unit is not None)
+    if unit is not None:
+        check_ids(source, unit.column)
     if unit is not None and unit.rows is None and not source.passes:
         raise InputError(
             "data can be read only once, but sharing weight among a person's rows takes two "

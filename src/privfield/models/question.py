@@ -7,7 +7,7 @@ is a variable of the schema is read as one.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import NoReturn
@@ -17,6 +17,7 @@ from privfield.schema import Schema
 
 _LEGAL = 'a question looks like "P(smoker=yes | age=40-65)"; conditions are separated by commas'
 _SIGNS = (re.compile(r"\s*=\s*"), re.compile(r"\s*==?\s*"))
+_QUOTES = ("'", '"')
 _AND = re.compile(r"\s*(?:,|;|&|∧|\band\b)\s*", re.IGNORECASE)
 
 
@@ -63,23 +64,47 @@ def _readings(text: str, schema: Schema) -> Iterator[tuple[dict[str, str], dict[
 
 def _conditions(text: str, schema: Schema, at: int) -> Iterator[tuple[dict[str, str], int]]:
     """All ways to read name=level, and more of them, from there on; longer names first."""
-    for name in _longest_first(schema.names):
+    names = _longest_first(schema.names)
+    levels = {name: _longest_first(schema[name].levels) for name in names}
+    # A stack instead of recursion: a question may have more conditions than Python has frames.
+    found: dict[str, str] = {}
+    ways = [_condition(text, names, levels, at)]
+    ends: list[int] = []
+    while ways:
+        way = next((way for way in ways[-1] if way[0] not in found), None)
+        if way is not None:
+            name, level, end = way
+            found[name] = level
+            ends.append(end)
+            more = _AND.match(text, end)
+            ways.append(_condition(text, names, levels, more.end()) if more else iter(()))
+            continue
+        ways.pop()
+        if ends:
+            yield dict(found), ends.pop()
+            found.popitem()
+
+
+def _condition(
+    text: str, names: Sequence[str], levels: Mapping[str, Sequence[str]], at: int
+) -> Iterator[tuple[str, str, int]]:
+    """All ways to read one name=level from there on, and where it ends."""
+    for name in names:
         for after_name in _ends(text, name, at):
             signs = [sign.match(text, after_name) for sign in _SIGNS]
             for start in sorted({sign.end() for sign in signs if sign}):  # each way once
-                for level in _longest_first(schema[name].levels):
+                for level in levels[name]:
                     for end in _ends(text, level, start):
-                        more = _AND.match(text, end)
-                        for others, last in _conditions(text, schema, more.end()) if more else ():
-                            if name not in others:
-                                yield {name: level, **others}, last
-                        yield {name: level}, end
+                        yield name, level, end
 
 
 def _ends(text: str, word: str, at: int) -> list[int]:
     """Where the word ends if it comes next, bare or in quotes."""
-    forms = (word, f'"{word}"', f"'{word}'")
-    return [at + len(form) for form in forms if text.startswith(form, at)]
+    ends = [at + len(word)] if text.startswith(word, at) else []
+    quote = text[at : at + 1]
+    if quote in _QUOTES and text.startswith(word + quote, at + 1):
+        ends.append(at + len(word) + 2)
+    return ends
 
 
 def _spaces(text: str, at: int) -> int:

@@ -411,7 +411,14 @@ def check_budget(budget: object, name: str = "budget") -> Budget | NonPrivate:
 def _positive(value: object, name: str) -> Fraction:
     number = exact(value, name)
     if number <= 0:
-        raise InputError(f"{name} must be above 0; got {value}.")
+        raise InputError(f"{name} must be above 0; got {_shown(value)}.")
     if not _LEAST <= number <= _MOST:
-        raise InputError(f"{name} must lie between 1e-100 and 1e9; got {value}.")
+        raise InputError(f"{name} must lie between 1e-100 and 1e9; got {_shown(value)}.")
     return number
+
+
+def _shown(value: object) -> str:
+    try:
+        return str(value)
+    except ValueError:  # a number of thousands of digits
+        return "a longer number"

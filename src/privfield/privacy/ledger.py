@@ -98,6 +98,8 @@ class Ledger:
     ) -> None:
         if not isinstance(path, str | os.PathLike):
             raise InputError(f"path must be a file name; got {type(path).__name__}.")
+        if "\0" in str(path):  # SQLite would stop reading the name there
+            raise InputError(f"path must be a file name; got {str(path)!r}.")
         self.path = Path(path).absolute()  # a later change of folder must not make a new ledger
         wanted = None if adjacency is None else Adjacency.parse(adjacency)
         stable = None if stable_delta is None else exact(stable_delta, "stable_delta")

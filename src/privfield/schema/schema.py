@@ -160,7 +160,7 @@ class Schema:
             text = Path(path).read_text(encoding="utf-8-sig")
         except FileNotFoundError:
             raise InputError(f"path: there is no schema file {str(path)!r}.") from None
-        except (OSError, UnicodeDecodeError):
+        except (OSError, ValueError):  # a path with a NUL, or what is no text
             raise InputError(f"path: cannot read {str(path)!r} as UTF-8 text.") from None
         return cls.from_toml(text, str(path))
 

@@ -115,6 +115,11 @@ def parse(text: str, source: str) -> dict[str, Any]:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{source} is not valid TOML: {error}.") from None
+    except (ValueError, RecursionError):  # thousands of digits, or of brackets
+        raise InputError(
+            f"{source} is not valid TOML: a number is too long, or lists are too deep."
+        ) from None
+    _check_whole_numbers(document, source)
     if document.get("format") != FORMAT:
         raise InputError(
             f"{source}: format must be {FORMAT}; got {document.get('format')!r}. "
@@ -151,6 +156,17 @@ def parse(text: str, source: str) -> dict[str, Any]:
         "unit": _unit(document.get("unit", {}), source),
         "levels_are_public": document.get("levels_are_public", False),
     }
+
+
+def _check_whole_numbers(document: Any, source: str) -> None:
+    """TOML's whole numbers have 64 bits; Python takes longer ones, and cannot write them all."""
+    waiting = [document]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, int) and not -(2**63) <= value < 2**63:
+            raise InputError(f"{source}: a whole number has more than 64 bits.")
+        if isinstance(value, dict | list):
+            waiting += value.values() if isinstance(value, dict) else value
 
 
 def _values(section: Mapping[str, Any], where: str) -> list[object] | Bins | int:

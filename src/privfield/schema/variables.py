@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 from privfield.errors import InputError
 
 MAX_LEVELS = 65_535
+_LONGEST = 2**11  # bits of a whole number that may be a level
 
 Rule: TypeAlias = tuple[tuple[str, tuple[str, ...]], ...]  # a combination that cannot occur
 
@@ -32,7 +33,7 @@ class Bins:
             if any(isinstance(edge, str | bool) for edge in given):
                 raise TypeError
             numbers = tuple(float(edge) for edge in given)  # type: ignore[arg-type]
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise InputError("Bins: edges must be numbers, such as Bins([0, 18, 40]).") from None
         if len(numbers) < 2:
             raise InputError(f"Bins: at least two edges are needed; got {len(numbers)}.")
@@ -83,7 +84,7 @@ class Person:
             or not isinstance(self.rows, int)
             or not 0 < self.rows < 2**31
         ):
-            raise InputError(f"Person: rows must be None or an int from 1; got {self.rows!r}.")
+            raise InputError(f"Person: rows must be None or an int from 1; got {shown(self.rows)}.")
 
 
 @dataclass(frozen=True)
@@ -104,11 +105,12 @@ class Variable:
 
     def code(self, level: object) -> int:
         """The position of a level; a typo is an error that lists what is legal."""
+        text = level_text(level)
         try:
-            return self.levels.index(level_text(level))
+            return self.levels.index(text)
         except ValueError:
             raise InputError(
-                f"{self.name!r} has no level {level!r}; its levels are {listing(self.levels)}."
+                f"{self.name!r} has no level {shown(level)}; its levels are {listing(self.levels)}."
             ) from None
 
 
@@ -119,6 +121,8 @@ def level_text(level: object) -> str:
     if isinstance(level, bool):
         return "true" if level else "false"
     if isinstance(level, int):
+        if level.bit_length() > _LONGEST:
+            raise InputError(f"a level must have at most {_LONGEST:,} bits; got {shown(level)}.")
         return str(level)
     if isinstance(level, float) and math.isfinite(level):
         return number_text(level)
@@ -198,9 +202,17 @@ def _check_writable(text: str) -> str:
 
 def _check_size(name: str, size: int) -> None:
     if not 1 <= size <= MAX_LEVELS:
+        got = f"{size:,}" if abs(size) < 2**64 else shown(size)
         raise InputError(
-            f"Schema: {name!r} must have between 1 and {MAX_LEVELS:,} levels; got {size:,}."
+            f"Schema: {name!r} must have between 1 and {MAX_LEVELS:,} levels; got {got}."
         )
+
+
+def shown(value: object) -> str:
+    """A value for an error text; Python refuses to write whole numbers with thousands of digits."""
+    if isinstance(value, int) and value.bit_length() > _LONGEST:
+        return f"a number of {value.bit_length():,} bits"
+    return repr(value)
 
 
 def listing(items: Sequence[str], most: int = 12) -> str:

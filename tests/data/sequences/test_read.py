@@ -299,3 +299,14 @@ def test_the_msnbc_sequences():
     found = SequenceSource(StateSet.of(names), sessions).read()
     assert isinstance(found, Sequences) and len(found.codes) == 4_698_794
     assert found.codes.max() == 16 and np.median(np.diff(found.offsets)) == 2
+
+
+def test_ids_that_are_floats_are_refused_by_their_type():
+    frame = pd.DataFrame({"person": [1, None], "sequence": [1, 2], "state": ["home", "work"]})
+    for call in (
+        lambda: SequenceSource(STATES, frame),
+        lambda: SequenceSource(STATES, [["home"], ["work"]], np.array([1.0, 2.0])),
+        lambda: SequenceSource(STATES, [["home"], ["work"]], pd.Series([1, None])),
+    ):
+        with pytest.raises(InputError, match="tells people apart, but its type is float"):
+            call()

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import gzip
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -147,12 +149,71 @@ def test_long_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert rows(path) == [(0, 4)]
 
 
-def test_a_record_longer_than_any_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+RECORDS = [b"yes,1", b"no,2", b"", b"x", b'"y\r\n""es",3', b"\xff,4", b'"' + b"\n," * 70 + b'",1']
+RECORDS += [b"z" * 200 + b",1", b"," * 150, b'"' + b'""' * 90 + b'"\xe9"z,1', b"\xff" * 127 + b",2"]
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(st.sampled_from(RECORDS)),
+    st.sampled_from([b"\n", b"\r\n", b"\r"]),
+    st.sampled_from([1, 7, 2**20]),
+)
+def test_a_long_record_is_one_row_and_changes_no_other(
+    folder: Path, records: list[bytes], end: bytes, piece: int
+) -> None:
+    """As if there stood a record with too few fields instead."""
+    path = folder / "t.csv"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(csv_source, "_BLOCK_BYTES", 64)
+        patch.setattr(csv_source, "_MOST_RECORD_BYTES", 128)
+        patch.setattr(csv_source, "_PIECE_BYTES", piece)
+        path.write_bytes(b"a,b\n" + b"".join(text + end for text in records))
+        found = rows(path)
+        short = ((b"x" if len(text + end) > 128 else text) + end for text in records)
+        path.write_bytes(b"a,b\n" + b"".join(short))
+        assert found == rows(path)
+        assert len(found) == len(records)
+
+
+def test_a_quote_without_end_is_one_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(csv_source, "_BLOCK_BYTES", 2**10)
-    monkeypatch.setattr(csv_source, "_MOST_BLOCK_BYTES", 2**12)
+    monkeypatch.setattr(csv_source, "_MOST_RECORD_BYTES", 2**12)
     path = tmp_path / "t.csv"
     path.write_bytes(b'a,b\n"' + b"CANARY\n" * 10_000)
     assert rows(path) == [(0, 4)]
+
+
+_PEAK = """
+import resource, sys
+import privfield.data.coding.kernels, privfield.data.sources.kernels
+from privfield.schema import Schema
+from privfield.data.table import open_table
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+before = peak()
+schema = Schema({"a": ["?", "no", "yes"], "b": 5})
+rows = sum(batch.rows for batch in open_table(sys.argv[1], schema).batches())
+print(rows, peak() - before)
+"""
+
+
+@pytest.mark.parametrize("byte", [b"z", b",", b"\n"])
+def test_a_small_file_cannot_fill_the_memory(tmp_path: Path, byte: bytes) -> None:
+    """A few hundred kilobytes that unpack to one line of 300 MB, in quotes or not."""
+    path = tmp_path / "bomb.csv.gz"
+    quote = b'"' if byte == b"\n" else b""
+    with gzip.open(path, "wb", compresslevel=1) as file:
+        file.write(b"a,b\nyes,1\n" + quote)
+        for _ in range(300):
+            file.write(byte * 10**6)
+        file.write(quote + b",2\nno,2\n")
+    done = subprocess.run(
+        [sys.executable, "-c", _PEAK, str(path)], capture_output=True, text=True, check=True
+    )
+    rows, more = map(int, done.stdout.split())
+    assert rows == 3
+    assert more < 300  # MiB
 
 
 def test_only_ragged_rows(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ _TRUTH = (
     *(("yes", "no"), ("Yes", "No"), ("YES", "NO")),
 )
 
+_NUMBERS = ("integer", "float", "decimal", "boolean")  # kinds of columns, as sources say them
 _MISSING_BYTES = frozenset(text.encode() for text in MISSING_TEXTS)
 _DECIMAL = re.compile(rb"[+-]?[0-9]+\.[0-9]*")
 _LONGEST = 2**11  # bits of a whole number that may be a level; Python may refuse to write more
@@ -122,6 +123,23 @@ class VariableRule:
             return nearest_steps(self.rule.levels)
         codes = {float(position): code for position, code in enumerate(self.rule.levels)}
         return exact_steps(codes, self.rule.unknown)
+
+    def not_as_written(self, kind: str) -> list[str]:
+        """Levels that look like numbers, but no number is read as; all, if none is read as any.
+
+        `kind` is what a column holds by its type. 1 is read as "1", and never as "01": whoever
+        guesses types and makes 1 of 01 loses that level.
+        """
+        names = [name.decode("utf-8", "surrogatepass") for name in self._named]
+        if self.kind != "levels" or kind not in _NUMBERS:
+            return []
+        if kind == "boolean":
+            found = [self.truth(value) for value in (False, True)]
+            return names if all(code == self._unknown for code in found) else []
+        written = _whole if kind == "integer" else _fraction
+        lost = [name for name in names if written(name.encode("utf-8", "surrogatepass")) is None]
+        looks = [name for name in lost if _parse(name.encode("utf-8", "surrogatepass")) is not None]
+        return names if len(lost) == len(names) else looks
 
     def truth(self, value: bool) -> int:
         """The code of true or false: 1 or 0 where a number is needed."""

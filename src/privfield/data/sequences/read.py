@@ -99,21 +99,27 @@ class SequenceSource:
 
     @cached_property
     def _table(self) -> Any:
+        from privfield.data.sources.base import check_ids
         from privfield.data.sources.find import find_source
 
         person, sequence, state = self.columns
         wanted = [state, person] if sequence is None else [state, sequence, person]
-        return find_source(self.data, wanted, has_ids=True)
+        source = find_source(self.data, wanted, has_ids=True)
+        check_ids(source, person)
+        return source
 
     @cached_property
     def _ids(self) -> Any:
+        from privfield.data.sources.base import check_ids
         from privfield.data.sources.columns import mapping_source
 
         if isinstance(self.people, str | bytes) or not hasattr(self.people, "__len__"):
             raise InputError(
                 f"people must be a list or array of ids; got {type(self.people).__name__}."
             )
-        return mapping_source({"people": self.people}, ["people"])
+        source = mapping_source({"people": self.people}, ["people"])
+        check_ids(source, "people")
+        return source
 
     def read(self) -> Sequences:
         """Read all records; whatever they hold, nothing raises."""

@@ -10,7 +10,7 @@ from typing import Any, NoReturn, Protocol
 import numpy as np
 import pyarrow as pa
 
-from privfield.data.coding.coder import LEGAL_TYPES, is_legal
+from privfield.data.coding.coder import LEGAL_TYPES, is_legal, is_text
 from privfield.errors import InputError
 
 BATCH_ROWS = 131_072  # bounds memory; large enough that work per batch does not show
@@ -34,6 +34,7 @@ class Source(Protocol):
 
     passes: bool  # can it be read again?
     holds_codes: bool  # are the values codes already?
+    kinds: list[str]  # what each wanted column's declared type is: see `kind_of`
 
     def read(self) -> Iterator[RawBatch]:
         """Start over and yield at most `BATCH_ROWS` rows at a time, in table order."""
@@ -84,6 +85,33 @@ def check_type(name: str, kind: Any, where: str) -> None:
     """Refuse a column by its type, which is public, never by its values."""
     if not is_legal(kind):
         refuse_type(name, _type_name(kind), where)
+
+
+_KINDS = (
+    ("float", pa.types.is_floating),
+    ("integer", pa.types.is_integer),
+    ("decimal", pa.types.is_decimal),
+    ("boolean", pa.types.is_boolean),
+    ("null", pa.types.is_null),
+    ("text", is_text),
+)
+
+
+def kind_of(kind: Any) -> str:
+    """An Arrow type in one word; a dictionary is what its values are."""
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return next((word for word, test in _KINDS if test(kind)), "other")
+
+
+def check_ids(source: Source, name: str) -> None:
+    """Refuse ids that are fractions by their type: above 2**53 they are one number for many."""
+    if source.kinds[-1] == "float":
+        raise InputError(
+            f"data: column {name!r} tells people apart, but its type is float, in which whole "
+            "numbers from 2**53 on are rounded: two people would count as one. Read ids as text "
+            f"(pandas: dtype={{{name!r}: str}}); smaller whole numbers can be converted: "
+            '.astype("Int64").'
+        )
 
 
 def refuse_type(name: str, kind: str, where: str) -> NoReturn:

@@ -21,10 +21,18 @@ import pyarrow as pa
 from privfield.data.coding.coder import is_legal
 from privfield.data.guard import guarded
 from privfield.data.sources import base
-from privfield.data.sources.base import RawBatch, check_names, check_type, refuse_type
+from privfield.data.sources.base import (
+    RawBatch,
+    check_names,
+    check_type,
+    kind_of,
+    refuse_type,
+)
 from privfield.data.sources.objects import Objects
 from privfield.errors import InputError
 
+_NUMPY_KINDS = {"b": "boolean", "i": "integer", "u": "integer", "f": "float", "O": "objects"}
+_NUMPY_KINDS |= dict.fromkeys("UST", "text")
 _MAPPING = "data: a mapping must hold one 1-D column per name, all of one length and plain type."
 
 
@@ -38,6 +46,7 @@ class Column:
     rows: int
     read: Callable[[int, int], Any] = field(repr=False)
     breaks: tuple[int, ...] = ()
+    kind: str = "objects"  # its declared type
 
 
 class ColumnSource:
@@ -50,6 +59,7 @@ class ColumnSource:
         if len({column.rows for column in columns}) > 1:
             raise InputError(problem)
         self._columns, self._problem = columns, problem
+        self.kinds = [column.kind for column in columns]
 
     def read(self) -> Iterator[RawBatch]:
         """Yield the columns."""
@@ -111,7 +121,7 @@ def _objects(values: Sequence[Any]) -> Column:
 def _arrow(name: str, data: Any, where: str) -> Column:
     check_type(name, data.type, where)
     if isinstance(data, pa.Array):
-        return Column(len(data), data.slice)
+        return Column(len(data), data.slice, kind=kind_of(data.type))
     chunks = [chunk for chunk in data.chunks if len(chunk)]
     starts = [0, *np.cumsum([len(chunk) for chunk in chunks]).tolist()]
 
@@ -119,7 +129,7 @@ def _arrow(name: str, data: Any, where: str) -> Column:
         place = bisect_right(starts, start) - 1
         return chunks[place].slice(start - starts[place], size)
 
-    return Column(len(data), read, tuple(starts[1:]))
+    return Column(len(data), read, tuple(starts[1:]), kind_of(data.type))
 
 
 def _array(name: str, data: Any, where: str) -> Column:
@@ -127,7 +137,7 @@ def _array(name: str, data: Any, where: str) -> Column:
     if data.ndim != 1:
         raise InputError(_MAPPING)
     kind = data.dtype.kind
-    if kind not in "biufOUST":
+    if kind not in _NUMPY_KINDS:
         refuse_type(name, _short(data.dtype), where)
     masked = isinstance(data, np.ma.MaskedArray)
     values = data.data if masked else data
@@ -144,7 +154,7 @@ def _array(name: str, data: Any, where: str) -> Column:
             return Objects([None if hidden else v for v, hidden in zip(part, mask, strict=True)])
         return Objects(part if kind == "O" else part.tolist())
 
-    return Column(len(data), read)
+    return Column(len(data), read, kind=_NUMPY_KINDS[kind])
 
 
 def _series(name: str, series: Any, where: str) -> Column:
@@ -161,17 +171,22 @@ def _series(name: str, series: Any, where: str) -> Column:
         return Column(
             len(series),
             lambda start, size: pa.array(series.array[start : start + size], from_pandas=True),
+            kind=_NUMPY_KINDS[dtype.numpy_dtype.kind],
         )
+    kind = "text"
     if "StringDtype" not in bases:
         # some other dtype: is it a plain one? asked of no rows, so that values cannot matter
         try:
-            legal = is_legal(pa.array(series.iloc[:0]).type)
+            plain = pa.array(series.iloc[:0]).type
+            legal, kind = is_legal(plain), kind_of(plain)
         except Exception:
             legal = False
         if not legal:
             refuse_type(name, _short(dtype), where)
     return Column(
-        len(series), lambda start, size: Objects(_as_objects(series.array[start : start + size]))
+        len(series),
+        lambda start, size: Objects(_as_objects(series.array[start : start + size])),
+        kind=kind,
     )
 
 
@@ -200,7 +215,11 @@ def _categories(name: str, data: Any, where: str) -> Column:
         indices = pa.array(codes, mask=codes < 0)
         return pa.DictionaryArray.from_arrays(indices, values)
 
-    return Column(len(data), read)
+    try:
+        kind = _series(name, _as_series(data.categories), where).kind
+    except InputError:
+        kind = "objects"
+    return Column(len(data), read, kind=kind)
 
 
 def _as_series(values: Any) -> Any:

@@ -13,9 +13,10 @@ How a body is cut into records and read, whatever it holds:
   are passed over.)
 * **A record with the wrong number of fields is a row** whose values are all missing. These rows
   come last.
-* **A record may be long.** The file is read in small blocks; where a record does not fit, the file
-  is read again with larger ones. Beyond a block of 1 GiB, which in practice means a quote that is
-  never closed, what is left counts as one more row whose values are all missing.
+* **A record of more than 32 MiB is a row** whose values are all missing, whatever it holds: in
+  practice a quote that is never closed, or a file made to fill the memory. The records after it
+  are read as they would be without it. (The file is read in small blocks. Where a record does not
+  fit, it is read again with larger ones, and long records are taken out on the way.)
 
 An error says only that the file cannot be read: when it is gone, or its compression is damaged.
 """
@@ -38,7 +39,8 @@ from privfield.errors import InputError
 
 _HEADER_BYTES = 2**20
 _BLOCK_BYTES = 2**22  # what is read at a time, unless a record is longer
-_MOST_BLOCK_BYTES = 2**30  # Arrow counts the bytes of a block with 32 bits
+_MOST_RECORD_BYTES = 2**25  # at least two blocks: what gets through the first reading is shorter
+_PIECE_BYTES = 2**20
 _DELIMITERS = (",", ";", "\t")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -88,6 +90,7 @@ class CsvFile:
             "The first line of a CSV file must hold the column names.",
         )
         self._header = header
+        self.kinds = ["text"] * len(wanted)
         self._places = [at[0] for at in places]
 
     def _open(self) -> Any:
@@ -104,11 +107,11 @@ class CsvFile:
         """Yield the wanted columns as dictionaries of bytes, and then the ragged rows."""
         if self._header.empty:
             return
-        done, block = 0, _BLOCK_BYTES
-        while True:
+        done = 0
+        for bounded in (False, True):
             ragged = _Counter()
-            skip = done  # rows that an earlier reading with smaller blocks gave
-            for batch in self._batches(ragged, block):
+            skip = done  # rows that the reading with small blocks gave
+            for batch in self._batches(ragged, bounded):
                 if batch is None:
                     break
                 fresh = batch.slice(min(skip, batch.num_rows))
@@ -118,18 +121,19 @@ class CsvFile:
                 yield from cut(columns, fresh.num_rows)
             else:
                 break
-            if block >= _MOST_BLOCK_BYTES:
-                ragged("the rest")
-                break
-            block *= 4
+        else:
+            ragged("the rest")
         yield from cut([pa.nulls(ragged.count)] * len(self._wanted), ragged.count, ragged=True)
 
-    def _batches(self, ragged: _Counter, block: int) -> Iterator[Any]:
+    def _batches(self, ragged: _Counter, bounded: bool) -> Iterator[Any]:
         """Batches of the wanted columns; None at the end if a record does not fit a block."""
         problem = (
             f"path: {self._path!r} cannot be read below its header: it is damaged or has changed."
         )
-        reader = _attempt(lambda: self._reader(ragged, block), problem)
+        file = _attempt(lambda: self._body(ragged, bounded), problem)
+        if not file:  # nothing but long records: Arrow takes no empty files
+            return
+        reader = _attempt(lambda: self._reader(file, ragged, bounded), problem)
         if reader is None:
             yield None
             return
@@ -140,11 +144,18 @@ class CsvFile:
                 if batch is None:
                     return
 
-    def _reader(self, ragged: _Counter, block: int) -> Any:
-        from pyarrow import csv as arrow_csv
-
+    def _body(self, ragged: _Counter, bounded: bool) -> Any:
+        """What is below the header, without long records if it is `bounded`; None if nothing is."""
         file = self._open()
         file.read(self._header.length)
+        if not bounded:
+            return file
+        short = _WithoutLongRecords(file, self._header.delimiter, ragged)
+        return pa.PythonFile(short, "r") if short.fill(1) else None
+
+    def _reader(self, file: Any, ragged: _Counter, bounded: bool) -> Any:
+        from pyarrow import csv as arrow_csv
+
         names = [f"c{place}" for place in range(len(self._header.cells))]
         wanted = [f"c{place}" for place in self._places]
         # bytes, not text: what is not UTF-8 is an unknown value like any other
@@ -153,11 +164,12 @@ class CsvFile:
             file,
             read_options=arrow_csv.ReadOptions(
                 column_names=names,
-                block_size=block,
+                # a letter may become two bytes, and a record may reach into one more block
+                block_size=2 * _MOST_RECORD_BYTES if bounded else _BLOCK_BYTES,
                 # each byte as a letter of its own: Arrow decodes ragged rows to show them to the
                 # counter, and passes over those that are not UTF-8 with a note to stderr
                 encoding="latin-1",
-                use_threads=block <= _BLOCK_BYTES,  # threads hold several blocks
+                use_threads=not bounded,  # threads hold several blocks
             ),
             parse_options=arrow_csv.ParseOptions(
                 delimiter=self._header.delimiter,
@@ -184,6 +196,63 @@ class _Counter:
         with self._lock:
             self.count += 1
         return "skip"
+
+
+class _WithoutLongRecords:
+    """The text of a file without the records that are too long, which are counted."""
+
+    closed = False
+
+    def __init__(self, file: Any, delimiter: str, ragged: _Counter) -> None:
+        from privfield.data.sources.kernels import FIELD_START, find_ends
+
+        self._file, self._ragged = file, ragged
+        self._find, self._state = find_ends, FIELD_START
+        self._delimiter = np.uint8(ord(delimiter))
+        self._ready = bytearray()  # whole records
+        self._begun = bytearray()  # a record whose end is not in sight
+        self._long = False  # whether it is too long already
+        self._over = False
+
+    def read(self, size: int) -> bytes:
+        """The next whole records, at most `size` bytes."""
+        self.fill(size)
+        found = bytes(memoryview(self._ready)[:size])
+        del self._ready[:size]
+        return found
+
+    def fill(self, size: int) -> bool:
+        """Read on until there are `size` bytes or the file ends; whether there is anything."""
+        while not self._over and len(self._ready) < size:
+            self._take(self._file.read(min(_PIECE_BYTES, _MOST_RECORD_BYTES)))
+        return bool(self._ready)
+
+    def _take(self, text: bytes) -> None:
+        """Move on by a piece of the file, in which only the record begun before can be too long."""
+        first, last, self._state = self._find(
+            np.frombuffer(text, np.uint8), self._state, self._delimiter
+        )
+        self._over = not text
+        if self._over:  # the last record ends with the file
+            first = last = 0
+        rest = text if first < 0 else text[:first]
+        self._long = self._long or len(self._begun) + len(rest) > _MOST_RECORD_BYTES
+        if self._long:
+            self._begun.clear()
+        else:
+            self._begun += rest
+        if first < 0:
+            return
+        if self._long:
+            self._ragged("too long")
+        self._ready += self._begun
+        self._ready += text[first:last]
+        self._begun[:] = text[last:]
+        self._long = False
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
 
 
 def _as_bytes(column: Any) -> Any:

@@ -18,6 +18,7 @@ from privfield.data.sources.base import (
     check_names,
     check_type,
     cut,
+    kind_of,
 )
 from privfield.data.sources.csv import CsvFile
 from privfield.errors import InputError
@@ -53,6 +54,8 @@ class FileSource:
 
     def __init__(self, files: Sequence[Any]) -> None:
         self._files = files
+        kinds = zip(*(file.kinds for file in files), strict=True)
+        self.kinds = ["float" if "float" in each else each[0] for each in kinds]
 
     def read(self) -> Iterator[RawBatch]:
         """Yield the rows of each file in turn."""
@@ -75,6 +78,7 @@ class ParquetFile:
         types = [schema.field(name).type for name in wanted]
         for name, kind in zip(wanted, types, strict=True):
             check_type(name, kind, where)
+        self.kinds = [kind_of(kind) for kind in types]
         self.id_is_text = None if pa.types.is_null(types[-1]) else is_text(_values(types[-1]))
         variables = len(wanted) - has_ids  # ids differ from row to row: no dictionary for them
         self._texts = [

@@ -18,6 +18,7 @@ from privfield.data.sources.base import (
     check_names,
     check_type,
     cut,
+    kind_of,
     shape_text,
 )
 from privfield.errors import InputError
@@ -73,6 +74,7 @@ class ArraySource:
                 "an array needs one column per variable, in the schema's order."
             )
         self._data = data
+        self.kinds = ["codes"] * len(wanted)
 
     def read(self) -> Iterator[RawBatch]:
         """Yield columns of codes."""
@@ -105,6 +107,7 @@ class StreamSource:
         check_names(schema.names, wanted, f"data ({what})")
         for name in wanted:
             check_type(name, schema.field(name).type, f"data ({what})")
+        self.kinds = [kind_of(schema.field(name).type) for name in wanted]
 
     def _schema(self) -> Any:
         """The columns' names and types, from no rows if the frame can be cut to none."""

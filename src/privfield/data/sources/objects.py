@@ -23,6 +23,8 @@ class Unlisted:
 Plain = bytes | bool | int | float | np.float16 | np.float32 | Decimal | type[Unlisted] | None
 
 _NULL_TYPES = ("NAType", "NaTType")  # pandas.NA and pandas.NaT
+_EXACT = {np.float16: 2**11, np.float32: 2**24}  # from there on, and a double from 2**53 on,
+# a number may stand for several ids that somebody has rounded
 _TEXT_NUMBERS = 2**64  # whole numbers up to here are one id with the text that says the same
 
 
@@ -102,7 +104,8 @@ def identity(value: Any) -> Hashable:
     Text is compared byte by byte, numbers by value. A whole number is the same id as the text
     that Python writes for it, because programs that guess types read one person's id now as 7 and
     now as "7". Other objects are compared by their type and `repr`. Those that have none of their
-    own, or one that leaves parts out, belong to nobody.
+    own, or one that leaves parts out, belong to nobody, and so do floats so large that whole
+    numbers are rounded in them: one of them may be many people.
     """
     try:
         return _identity(value)
@@ -121,6 +124,8 @@ def _identity(value: Any) -> Hashable:
     if isinstance(known, bytes):
         return known or None
     number: Any = float(known) if isinstance(known, np.floating) else known
+    if isinstance(number, float) and abs(number) >= _EXACT.get(type(known), 2**53):
+        return None
     if -_TEXT_NUMBERS < number < _TEXT_NUMBERS and number == int(number):
         return b"%d" % int(number)
     return number  # type: ignore[no-any-return]
