@@ -3,6 +3,8 @@
 import csv
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 
@@ -161,6 +163,20 @@ def test_audit_and_ledger_for_programs(study):
     assert found["passed"] and len(found["findings"]) > 25
     found = json.loads(ok(installed("ledger", study / "study.ledger", "--json")))
     assert found["charges"][0]["job"] == "first" and found["remaining"] is not None
+    assert found["head"] == pf.Ledger(study / "study.ledger").head
+
+
+def test_the_head_of_a_ledger_tells_an_older_copy(study, tmp_path, call):
+    shutil.copy(study / "study.ledger", tmp_path / "old")
+    shutil.copy(study / "study.ledger", tmp_path / "new")
+    ledger = pf.Ledger(tmp_path / "new")
+    ledger.charge("one more", pf.ZCDP(0.001), str(ledger.adjacency))
+    heads = []
+    for name in ("old", "new"):
+        code, out, _ = call("ledger", tmp_path / name)
+        assert code == 0
+        heads += re.findall(r"^Head       ([0-9a-f]{64})$", out, re.MULTILINE)
+    assert len(set(heads)) == 2 and heads[1] == ledger.head
 
 
 def test_demo_ends_with_a_report(tmp_path):

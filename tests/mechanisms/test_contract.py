@@ -336,6 +336,53 @@ def test_a_killed_job_goes_on_from_its_journal(kind, terms, ledger, monkeypatch)
     assert watched(mechanism, data, 0, journal)[1] == released.to_bytes()
 
 
+class Tired(Exception):
+    """A listener has had enough."""
+
+
+@pytest.mark.parametrize("stop", [Tired, KeyboardInterrupt])
+@pytest.mark.parametrize(("kind", "terms"), CASES)
+def test_a_job_that_a_listener_stops_goes_on(kind, terms, stop, ledger, monkeypatch):
+    """Stopped at every progress message in turn: one charge, one set of draws."""
+    world = worlds(kind, terms)[0]
+    data, told, kept = next(world.data_sets()), [], []
+    allowed = 0
+
+    def listen(news):
+        told.append(news)
+        if len(told) > allowed:
+            raise stop
+
+    terms = replace(ledger(terms), progress=listen)
+    journal_write = type(terms.ledger.journal("job")).write
+
+    def write(self, number, data):
+        kept.append((number, journal_write(self, number, data)))
+        return kept[-1][1]
+
+    monkeypatch.setattr(type(terms.ledger.journal("job")), "write", write)
+    mechanism = charged(world, terms)
+    while True:
+        before, error = told.copy(), None
+        told.clear()
+        try:
+            released = mechanism.release(data)
+            break
+        except stop as caught:
+            error = caught
+        assert told[:-1] == before  # the same news, and one more
+        assert error.__cause__ is error.__context__ is None
+        assert_nothing_reachable(error)
+        allowed += 1
+    numbers = [number for number, _ in kept]
+    assert allowed > 0
+    assert len(set(numbers)) == len(numbers)  # each step was drawn once
+    assert len(terms.ledger.charges()) == 1
+    monkeypatch.undo()
+    quiet = replace(mechanism, terms=replace(mechanism.terms, progress=None))
+    assert watched(quiet, data, 0, MemoryJournal(dict(kept)))[1] == released.to_bytes()
+
+
 def assert_nothing_reachable(error):
     """No frame of the run hangs on the exception."""
     frames = []

@@ -1,5 +1,6 @@
 """The ledger: exact sums, refusals that say why, damaged files, many processes, kill -9."""
 
+import contextlib
 import json
 import math
 import multiprocessing
@@ -629,3 +630,29 @@ def test_only_a_ledger_without_charges_is_withdrawn(path):
     again.charge("x", pf.PureDP(1), "replace-one")
     again.withdraw()
     assert pf.Ledger(path).spent.epsilon == 1
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE journal SET job = 'twa'",
+        "UPDATE journal SET step = 1",
+        "UPDATE journal SET data = 'text'",
+        "UPDATE journal SET data = 5",
+        "UPDATE results SET data = 5",
+        "UPDATE results SET data = 'text'",
+        "UPDATE charges SET what = x'fffe'",
+        "UPDATE charges SET number = 9 WHERE job = 'one'",
+    ],
+)
+def test_what_stands_at_another_place_or_has_another_type_is_refused(path, damage):
+    ledger = pf.Ledger(path, total=pf.ZCDP(1))
+    for job in ("one", "two"):
+        ledger.charge("a table", pf.ZCDP(0.1), REPLACE, job=job)
+    ledger.journal("two").write(0, b"outcome")
+    ledger.keep("one", b"result")
+    assert pf.Ledger(path).journal("two").read(0) == b"outcome"
+    with contextlib.closing(sqlite3.connect(path)) as db, db:
+        db.execute(damage)
+    with pytest.raises(pf.InputError, match="damaged"):
+        pf.Ledger(path)

@@ -6,7 +6,6 @@ choose each release after seeing the last: docs/privacy/composition.md.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import sqlite3
@@ -46,9 +45,10 @@ from privfield.privacy.sealing import (
     bring_up_to_date,
     check_sealed,
     check_whole,
-    damaged,
     head_of,
+    opened_outcome,
     seal,
+    sealed_outcome,
 )
 
 _APPLICATION = 0x50464C44  # "PFLD" in the SQLite header: how a ledger is recognised
@@ -365,19 +365,14 @@ class LedgerJournal:
     def write(self, number: int, data: bytes) -> bytes:
         """Keep an outcome durably; where another process was first, its outcome counts."""
         with self.ledger._transaction("write") as db:
-            row = (self.job, number, hashlib.sha256(data).digest() + data)
+            row = (self.job, number, sealed_outcome(self.job, number, data))
             db.execute("INSERT OR IGNORE INTO journal VALUES (?, ?, ?)", row)
             return self._known(db, number) or data
 
     def _known(self, db: sqlite3.Connection, number: int) -> bytes | None:
         query = "SELECT data FROM journal WHERE job = ? AND step = ?"
         row = db.execute(query, (self.job, number)).fetchone()
-        if row is None:
-            return None
-        own, data = bytes(row[0][:32]), bytes(row[0][32:])
-        if own != hashlib.sha256(data).digest():
-            raise damaged(f"step {number} of the job {self.job!r}")
-        return data
+        return None if row is None else opened_outcome(self.job, number, row[0])
 
 
 @dataclass(frozen=True)

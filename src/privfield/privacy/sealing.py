@@ -62,7 +62,7 @@ def _digests(db: sqlite3.Connection, kind: str, job: str | None = None) -> dict[
     where, wanted = ("", ()) if job is None else ("WHERE job = ?", (job,))
     if kind == "result":
         rows = db.execute(f"SELECT job, data FROM results NOT INDEXED {where}", wanted)
-        return {name: hashlib.sha256(data).hexdigest() for name, data in rows}
+        return {name: _sha256(data) for name, data in rows}
     meta = dict(db.execute("SELECT name, value FROM meta").fetchall())
     settled = [meta.get(name) for name in _SETTLED]
     rows = db.execute(
@@ -70,7 +70,25 @@ def _digests(db: sqlite3.Connection, kind: str, job: str | None = None) -> dict[
         f"FROM charges NOT INDEXED {where}",
         wanted,
     )
-    return {row[0]: hashlib.sha256(json.dumps([settled, row]).encode()).hexdigest() for row in rows}
+    return {row[0]: _sha256(json.dumps([settled, row], default=repr).encode()) for row in rows}
+
+
+def _sha256(data: object) -> str:
+    """Of bytes; of what else may stand in a damaged table, something that is the hash of none."""
+    return hashlib.sha256(data).hexdigest() if isinstance(data, bytes) else repr(data)
+
+
+def sealed_outcome(job: str, number: int, data: bytes) -> bytes:
+    """What a step of a job gave out, with a hash of all three."""
+    return hashlib.sha256(f"{job} {number} ".encode() + data).digest() + data
+
+
+def opened_outcome(job: str, number: int, stored: object) -> bytes:
+    """Undo `sealed_outcome`, or an `InputError`."""
+    data = stored[32:] if isinstance(stored, bytes) else b""
+    if stored != sealed_outcome(job, number, data):
+        raise damaged(f"step {number} of the job {job!r}")
+    return data
 
 
 def check_whole(db: sqlite3.Connection) -> None:
@@ -87,8 +105,13 @@ def check_whole(db: sqlite3.Connection) -> None:
         before = "" if own is None else _chained(before, kind, job, own)
         if before != sealed:
             raise damaged(f"the {kind} of the job {job!r}, or what was before it,")
-    if found["charge"] or found["result"]:
+    order = [row[0] for row in db.execute("SELECT job FROM charges ORDER BY number")]
+    if found["charge"] or found["result"] or order != [j for k, j, _ in links if k == "charge"]:
         raise damaged("the list of charges")
+    if db.execute("PRAGMA integrity_check(journal)").fetchone()[0] != "ok":
+        raise damaged("the journal")
+    for row in db.execute("SELECT job, step, data FROM journal"):
+        opened_outcome(*row)
 
 
 def check_sealed(db: sqlite3.Connection, kind: str, job: str, there: bool) -> None:

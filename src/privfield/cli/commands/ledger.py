@@ -12,6 +12,9 @@ from privfield.cli.terminal.console import say, say_json
 
 HELP = """Show what was charged to a ledger, and what is left.
 
+The head is a hash of all charges and results so far. Write it down: a ledger that shows an earlier
+one is an old copy.
+
 Example:  [bold]privfield ledger study.ledger[/bold]
 """
 
@@ -49,6 +52,7 @@ def ledger(
                 "spent": found.spent.to_json(),
                 "spent_epsilon": spent if math.isfinite(spent) else None,
                 "remaining": None if left is None else left.to_json(),
+                "head": found.head,
                 "charges": [
                     {
                         "job": charge.job,
@@ -71,5 +75,6 @@ def ledger(
     else:
         say(f"Spent      {in_words(found.spent)}")
     say(f"Remaining  {in_words(left)}")
+    say(f"Head       {found.head}")
     for charge in charges:
         say(f"  {charge.time}  {in_words(charge.cost)}  {charge.what}  job {charge.job}")
