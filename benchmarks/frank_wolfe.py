@@ -15,7 +15,7 @@ import numpy as np
 
 import privfield as pf
 from privfield.mechanisms.frank_wolfe.gradients import BLOCK, Gradients
-from privfield.mechanisms.frank_wolfe.ising import IsingFrankWolfe, IsingRegressions
+from privfield.mechanisms.frank_wolfe.ising import IsingFrankWolfe
 from privfield.mechanisms.frank_wolfe.laws import Best
 from privfield.mechanisms.frank_wolfe.rows import Rows
 from privfield.mechanisms.frank_wolfe.steps import residual_table, scale_of_iterate
@@ -49,7 +49,7 @@ def private(p, steps):
 def our_step(data):
     """Seconds of one gradient of all nodes and the choice of their vertices, at some iterate."""
     p = data.shape[1]
-    regressions = IsingRegressions(p, RADIUS)
+    regressions = private(p, 10).regressions
     rows = Rows(iter([data]), lambda: iter([data]), None, 2.0**33)
     rows.load()
     sums = Gradients(regressions, rows, 100, 2.0**33)

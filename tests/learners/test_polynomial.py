@@ -13,7 +13,7 @@ from privfield.estimation.trajectories import polynomial_from_trajectory
 from privfield.learners.polynomial import PolynomialLearner
 from privfield.mechanisms.frank_wolfe.ising import frank_wolfe_ising
 from privfield.mechanisms.frank_wolfe.polynomial import (
-    PolynomialRegressions,
+    PolynomialFrankWolfe,
     frank_wolfe_polynomial,
     parities,
 )
@@ -29,7 +29,8 @@ DATA = pf.PolynomialMRF(TRUTH, size=6).sample(40_000, np.random.default_rng(5))
 
 
 def test_features_are_all_products_without_the_node():
-    task = PolynomialRegressions(4, 3, 2.0)
+    names = tuple("abcd")
+    task = PolynomialFrankWolfe(Terms(pf.ZCDP(1)), names=names, order=3, width=1.0).regressions
     signs = np.random.default_rng(0).choice(np.array([-1, 1], np.int8), (30, 4))
     found = task.features(signs)
     for column, monomial in enumerate(parities(4, 3)):

@@ -15,21 +15,13 @@ from scipy.stats import binom
 import privfield as pf
 from privfield.audit.run import audit_mechanism
 from privfield.mechanisms.frank_wolfe import mechanism
-from privfield.mechanisms.frank_wolfe.gradients import BLOCK, Gradients
-from privfield.mechanisms.frank_wolfe.ising import (
-    IsingFrankWolfe,
-    IsingRegressions,
-    frank_wolfe_ising,
-)
+from privfield.mechanisms.frank_wolfe.gradients import BLOCK, Gradients, GroupRegressions
+from privfield.mechanisms.frank_wolfe.ising import IsingFrankWolfe, frank_wolfe_ising
 from privfield.mechanisms.frank_wolfe.laws import Best, printed_scale
 from privfield.mechanisms.frank_wolfe.logistic import GRID, LogisticFrankWolfe
 from privfield.mechanisms.frank_wolfe.mechanism import FrankWolfe, farthest_margins, run_steps
-from privfield.mechanisms.frank_wolfe.pairwise import (
-    GroupRegressions,
-    PairwiseFrankWolfe,
-    PairwiseRegressions,
-)
-from privfield.mechanisms.frank_wolfe.polynomial import PolynomialFrankWolfe, PolynomialRegressions
+from privfield.mechanisms.frank_wolfe.pairwise import PairwiseFrankWolfe
+from privfield.mechanisms.frank_wolfe.polynomial import PolynomialFrankWolfe
 from privfield.mechanisms.frank_wolfe.rows import Digits, Rows
 from privfield.mechanisms.frank_wolfe.steps import (
     LEVEL,
@@ -52,6 +44,12 @@ BOTH = [Adjacency.REPLACE_ONE, Adjacency.ADD_REMOVE]
 ORDERS = (1.001, 1.5, 2, 4, 16, 64)
 KINDS = (IsingFrankWolfe, LogisticFrankWolfe, PairwiseFrankWolfe, PolynomialFrankWolfe)
 SIGNS = np.random.default_rng(20240611).choice(np.array([-1, 1], np.int8), (500, 5))
+
+
+def ising(p, radius):
+    """The regressions of p variables."""
+    names = tuple(f"x{i}" for i in range(p))
+    return IsingFrankWolfe(Terms(pf.ZCDP(1)), names=names, width=radius / 2).regressions
 
 
 def sums_for(regressions, rows, steps, digits=None, max_bytes=2.0**30):
@@ -115,15 +113,15 @@ def naive_ising(signs, radius, steps, select):
 def test_batched_equals_naive_with_the_same_random_bits(adjacency):
     steps, rows = 6, SIGNS[:40]
     terms = Terms(pf.ZCDP(2), adjacency, insecure_seed=3)
-    ising = IsingFrankWolfe(terms, names=tuple("abcde"), width=1.5, steps=steps)
-    randomness, law = Randomness(3), ising.law(steps, 40)
+    nodes = IsingFrankWolfe(terms, names=tuple("abcde"), width=1.5, steps=steps)
+    randomness, law = Randomness(3), nodes.law(steps, 40)
 
     def choose(gradients, contributions):
-        scores = ising.regressions.scores(gradients)
-        return ising.regressions.vertices(randomness.draw("", law(contributions), scores))
+        scores = nodes.regressions.scores(gradients)
+        return nodes.regressions.vertices(randomness.draw("", law(contributions), scores))
 
     naive = naive_ising(rows, 3.0, steps, choose)
-    found = ising.release(rows)
+    found = nodes.release(rows)
     assert [list(block) for block, _ in naive] == found.chosen.tolist()
     assert [sign.tolist() for _, sign in naive] == found.signs.tolist()
 
@@ -131,7 +129,7 @@ def test_batched_equals_naive_with_the_same_random_bits(adjacency):
 def test_however_the_rows_are_held_the_gradients_are_the_same():
     """Merged, in memory with kept margins, recomputed margins, and streamed: equal integers."""
     rng = np.random.default_rng(5)
-    task = IsingRegressions(5, 2.5)
+    task = ising(5, 2.5)
     rows = np.concatenate([SIGNS] * 20)  # more than one block
     path, signs = random_path(task, 8, rng)
     results = []
@@ -166,7 +164,7 @@ def test_streaming_releases_the_same_path():
 def test_sums_are_exact_where_every_entry_is_largest():
     """All rows equal and all margins saturated: partial sums reach 2^24 in each float32 block."""
     p, n, steps = 20, 2 * BLOCK + 37, 4
-    task = IsingRegressions(p, 1000.0)
+    task = ising(p, 1000.0)
     rows = np.ones((n, p), np.int8)
     path = np.full((steps, p), p, np.intp)  # always the constant, always up
     seen = follow(task, rows, path, np.ones((steps, p, 1), np.int8))
@@ -179,7 +177,7 @@ def test_sums_are_exact_where_every_entry_is_largest():
 def test_residuals_are_those_of_logistic_regression():
     """Gradient/(2·LEVEL) is within n/(4·LEVEL) of the real one; also with a coarse table."""
     rng = np.random.default_rng(8)
-    task = IsingRegressions(5, 3.0)
+    task = ising(5, 3.0)
     path, signs = random_path(task, 300, rng)
     seen = follow(task, SIGNS, path, signs)
     total = np.zeros((5, 6))
@@ -221,7 +219,7 @@ def test_replacing_moves_scores_twice_as_far_as_adding():
 
 def test_contributions_follow_the_iterate_not_the_radius():
     """sig(M) of the public iterate: half at w = 0, and less than 1 after opposite steps."""
-    task = IsingRegressions(2, 6.0)
+    task = ising(2, 6.0)
     path = np.array([[1, 0], [1, 0], [1, 0]])
     signs = np.array([1, -1, 1], np.int8)[:, None, None] * np.ones((1, 2, 1), np.int8)
     seen = follow(task, SIGNS[:3, :2], path, signs)
@@ -317,8 +315,7 @@ def test_the_run_asks_for_its_share_of_a_pure_budget():
     for adjacency, moves in zip(BOTH, (4, 2), strict=True):
         for budget in (pf.PureDP(0.3), pf.ApproxDP(0.3, 0)):
             terms = Terms(budget, adjacency)
-            ising = IsingFrankWolfe(terms, names=tuple("abcde"), width=1.0, steps=7)
-            laws = ising.laws(SIGNS)
+            laws = IsingFrankWolfe(terms, names=tuple("abcde"), width=1.0, steps=7).laws(SIGNS)
             assert laws[0] == Choice((moves * LEVEL * 35 / Fraction(3, 10),) * 5)
             assert len(laws) == 7
 
@@ -337,8 +334,7 @@ def test_the_run_asks_for_its_share_of_the_budget():
 
 def forgotten_shares(patch):
     """ρ/K instead of ρ/(shares · K)."""
-    for kind in (IsingRegressions, PairwiseRegressions, PolynomialRegressions):
-        patch.setattr(kind, "shares", 1)
+    patch.setattr(FrankWolfe, "share", lambda self, steps: self.amount / steps)
 
 
 def forgotten_steps(patch):
@@ -487,7 +483,7 @@ def test_default_steps_of_a_pure_budget_minimise_its_own_bound():
 
 
 def test_without_noise_is_frank_wolfe():
-    task = IsingRegressions(5, 2.0)
+    task = ising(5, 2.0)
     gradients = np.random.default_rng(1).integers(-50, 50, (5, 6))
     best = Best(task.law(())).draw(task.scores(gradients), Entropy.system())
     block, sign = task.vertices(best)

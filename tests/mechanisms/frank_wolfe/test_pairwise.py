@@ -12,9 +12,7 @@ from privfield.estimation.trajectories import pairwise_from_trajectory
 from privfield.mechanisms.frank_wolfe.gradients import Gradients
 from privfield.mechanisms.frank_wolfe.mechanism import run_steps
 from privfield.mechanisms.frank_wolfe.pairwise import (
-    GroupRegressions,
     PairwiseFrankWolfe,
-    PairwiseRegressions,
     frank_wolfe_pairwise,
     level_pairs,
 )
@@ -30,10 +28,9 @@ DATA = np.random.default_rng(20240613).integers(0, [3, 2, 4], (300, 3))
 
 
 def regressions_of(shape, geometry):
-    """Of width 1."""
-    if geometry == "group":
-        return GroupRegressions(shape, 2.0)
-    return PairwiseRegressions(shape, 2.0 * max(shape))
+    schema = pf.Schema({f"v{i}": size for i, size in enumerate(shape)})
+    terms = Terms(pf.ZCDP(1))
+    return PairwiseFrankWolfe(terms, schema=schema, width=1.0, geometry=geometry).regressions
 
 
 def follow(task, rows, path, signs, digits=None):

@@ -5,8 +5,8 @@ docs/privacy/frank-wolfe.md: why no rounding occurs.
 
 from __future__ import annotations
 
-import math
-from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar, TypeAlias
@@ -14,6 +14,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from privfield.mechanisms.frank_wolfe.laws import BlockChoice
 from privfield.mechanisms.frank_wolfe.rows import Codes, Rows
 from privfield.mechanisms.frank_wolfe.steps import LEVEL, ResidualTable, farthest
 from privfield.privacy.laws import Choice, Law, Whole
@@ -25,44 +26,30 @@ _LARGE_BLOCK = 2**15  # with float64 sums stay below 2^53 for up to 2^31 rows
 _BLOCK_CELLS = 2**21  # of temporaries
 
 
-class Regressions(ABC):
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Regressions:
     """What is public about logistic regressions that share their rows.
 
     Regression i predicts column i of `targets` (±1; 0 leaves the row out) from `features`: whole
     numbers up to `limit`, of which one stands for `unit`, in `starts`-delimited blocks. It may
-    choose the blocks `allowed[i]`. `radius` bounds Σ over blocks of max |weight|.
-
-    One neighbour changes as much as `shares` regressions that see the whole record. `slack` is what
-    rounding adds to a row's contribution. Here every block is one column: the l1 ball.
+    choose the blocks `allowed[i]`. `radius` bounds Σ over blocks of max |weight|. One neighbour
+    changes as much as `shares` regressions that see the whole record.
     """
 
-    limit: ClassVar[int] = 1
-    slack: ClassVar[int] = 0
+    slack: ClassVar[int] = 0  # what rounding adds to a row's contribution
 
+    features: Callable[[Codes], NDArray[Any]]
+    targets: Callable[[Codes], NDArray[Any]]
+    starts: NDArray[np.intp]
+    columns: int
+    allowed: NDArray[np.intp]
     radius: float
-
-    @property
-    @abstractmethod
-    def columns(self) -> int:
-        """How many features."""
-
-    @property
-    @abstractmethod
-    def allowed(self) -> NDArray[np.intp]:
-        """The blocks that each regression may choose."""
-
-    @property
-    @abstractmethod
-    def shares(self) -> int:
-        """How many regressions' worth one neighbour changes."""
-
-    @abstractmethod
-    def features(self, codes: Codes) -> NDArray[Any]:
-        """What is regressed on, one line per row."""
-
-    @abstractmethod
-    def targets(self, codes: Codes) -> NDArray[Any]:
-        """What is predicted, one line per row."""
+    shares: int
+    log_vertices: float  # that one regression chooses from
+    limit: int = 1
+    unit: float = 1.0
+    partial: bool = False  # some targets are 0
+    share_of_rows: float = 1.0  # that a regression sees
 
     @property
     def count(self) -> int:
@@ -70,26 +57,11 @@ class Regressions(ABC):
         return len(self.allowed)
 
     @property
-    def unit(self) -> float:
-        """What 1 stands for."""
-        return 1.0
+    def reach(self) -> float:
+        """The largest margin."""
+        return self.radius * self.limit * self.unit
 
     @property
-    def partial(self) -> bool:
-        """Whether some targets are 0."""
-        return False
-
-    @property
-    def share_of_rows(self) -> float:
-        """That each regression sees, about."""
-        return 1.0
-
-    @cached_property
-    def starts(self) -> NDArray[np.intp]:
-        """The first column of each block."""
-        return np.arange(self.columns)
-
-    @cached_property
     def widths(self) -> NDArray[np.intp]:
         """Columns of each block."""
         return np.diff(np.append(self.starts, self.columns))
@@ -98,11 +70,6 @@ class Regressions(ABC):
     def single(self) -> bool:
         """Whether every block is one column, so that the ball is the l1 ball."""
         return len(self.starts) == self.columns
-
-    @property
-    def log_vertices(self) -> float:
-        """ln of the number of vertices that one regression chooses from."""
-        return math.log(2 * self.allowed.shape[1])
 
     def scores(self, gradients: Whole) -> Whole:
         """What `law` chooses by: −⟨v, G⟩ for the vertices v = +e_j, then for v = −e_j."""
@@ -118,6 +85,30 @@ class Regressions(ABC):
         candidates = self.allowed.shape[1]
         block = self.allowed[np.arange(len(outcome)), outcome % candidates]
         return block, np.where(outcome < candidates, 1, -1).astype(np.int8)[:, np.newaxis]
+
+
+class GroupRegressions(Regressions):
+    """The same in the group ball: a vertex is a sign vector on one block."""
+
+    slack = 2
+
+    def scores(self, gradients: Whole) -> Whole:
+        """The gradients, from which `law` makes scores of blocks and signs."""
+        return gradients
+
+    def law(self, scales: tuple[Fraction, ...]) -> Law:
+        """A block, then its signs."""
+        return BlockChoice(scales, tuple(self.starts.tolist()), self._forbidden)
+
+    @cached_property
+    def _forbidden(self) -> tuple[int, ...]:
+        """The one block that each regression may not choose."""
+        every = range(len(self.starts))
+        return tuple((sum(every) - self.allowed.sum(axis=1)).tolist())
+
+    def vertices(self, outcome: Whole) -> Chosen:
+        """As `law` gives them out."""
+        return outcome[:, 0], outcome[:, 1:].astype(np.int8)
 
 
 class Gradients:

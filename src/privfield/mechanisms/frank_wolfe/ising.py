@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
@@ -75,8 +76,19 @@ class IsingFrankWolfe(FrankWolfe):
 
     @cached_property
     def regressions(self) -> Regressions:
-        """Within twice the width."""
-        return IsingRegressions(len(self.names), float(2 * check_width(self.width)))
+        """Node i may choose the columns of all other variables and the constant, the last one."""
+        p = len(self.names)
+        every = np.arange(p)
+        return Regressions(
+            features=_with_constant,
+            targets=lambda signs: signs,
+            starts=np.arange(p + 1),
+            columns=p + 1,
+            allowed=every + (every >= every[:, np.newaxis]),
+            radius=float(2 * check_width(self.width)),
+            shares=p,
+            log_vertices=math.log(2 * p),
+        )
 
     @property
     def about(self) -> dict[str, Any]:
@@ -99,39 +111,11 @@ class IsingFrankWolfe(FrankWolfe):
                 )
 
 
-@dataclass(frozen=True, eq=False)
-class IsingRegressions(Regressions):
-    """Node i may choose the columns of all other variables and the constant, the last column."""
-
-    variables: int
-    radius: float
-
-    @property
-    def columns(self) -> int:
-        """The variables and the constant."""
-        return self.variables + 1
-
-    @property
-    def shares(self) -> int:
-        """A record enters all of them."""
-        return self.variables
-
-    @cached_property
-    def allowed(self) -> NDArray[np.intp]:
-        """All but its own."""
-        every = np.arange(self.variables)
-        return np.asarray(every + (every >= every[:, np.newaxis]), np.intp)
-
-    def features(self, codes: Codes) -> NDArray[Any]:
-        """The signs, then 1."""
-        found = np.empty((len(codes), self.columns), np.int8)
-        found[:, :-1] = codes
-        found[:, -1] = 1
-        return found
-
-    def targets(self, codes: Codes) -> NDArray[Any]:
-        """The signs."""
-        return codes
+def _with_constant(signs: Codes) -> NDArray[Any]:
+    found = np.empty((len(signs), signs.shape[1] + 1), np.int8)
+    found[:, :-1] = signs
+    found[:, -1] = 1
+    return found
 
 
 # -- rows of −1 and +1, for every binary learner ---------------------------------------------------

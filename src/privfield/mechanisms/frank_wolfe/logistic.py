@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from itertools import product
-from typing import Any, ClassVar, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,9 +82,20 @@ class LogisticFrankWolfe(FrankWolfe):
 
     @cached_property
     def regressions(self) -> Regressions:
-        """One."""
-        radius = float(check_width(self.radius, "radius"))
-        return LogisticRegressions(self.features, radius, self.bound, self.intercept)
+        """One that may choose every column; the label is the rows' last column."""
+        columns = self.features + int(self.intercept)
+        return Regressions(
+            features=_with_constant if self.intercept else lambda rows: rows[:, :-1],
+            targets=lambda rows: rows[:, -1:],
+            starts=np.arange(columns),
+            columns=columns,
+            allowed=np.arange(columns)[np.newaxis, :],
+            radius=float(check_width(self.radius, "radius")),
+            shares=1,
+            log_vertices=math.log(2 * columns),
+            limit=GRID,
+            unit=self.bound / GRID,
+        )
 
     @property
     def about(self) -> dict[str, Any]:
@@ -119,48 +131,10 @@ class LogisticFrankWolfe(FrankWolfe):
             yield World(mechanism, units, build, [units[:2]], f"intercept={intercept}")
 
 
-@dataclass(frozen=True, eq=False)
-class LogisticRegressions(Regressions):
-    """One regression that may choose every column; the label is the rows' last column."""
-
-    limit: ClassVar[int] = GRID
-
-    given: int  # features
-    radius: float
-    bound: float
-    intercept: bool
-
-    @property
-    def unit(self) -> float:
-        """A step of the grid."""
-        return self.bound / GRID
-
-    @property
-    def columns(self) -> int:
-        """All features."""
-        return self.given + int(self.intercept)
-
-    @property
-    def shares(self) -> int:
-        """One."""
-        return 1
-
-    @cached_property
-    def allowed(self) -> NDArray[np.intp]:
-        """Every column."""
-        return np.arange(self.columns)[np.newaxis, :]
-
-    def features(self, codes: Codes) -> NDArray[Any]:
-        """All but the label, in whose place stands the intercept's feature."""
-        if not self.intercept:
-            return codes[:, :-1]
-        found = codes.copy()
-        found[:, -1] = GRID
-        return found
-
-    def targets(self, codes: Codes) -> NDArray[Any]:
-        """The label."""
-        return codes[:, -1:]
+def _with_constant(rows: Codes) -> NDArray[Any]:
+    found = rows.copy()
+    found[:, -1] = GRID
+    return found
 
 
 def code_rows(features: NDArray[Any], labels: NDArray[Any], bound: float) -> NDArray[np.int16]:

@@ -109,8 +109,6 @@ class FrankWolfe(Mechanism[Trajectory]):
                 "δ > 0."
             )
 
-    # what a subclass says
-
     @property
     @abstractmethod
     def regressions(self) -> Regressions:
@@ -125,7 +123,9 @@ class FrankWolfe(Mechanism[Trajectory]):
     def open_rows(self, data: Any) -> Rows:
         """The records, coded; all that may raise about a source raises here."""
 
-    # what follows
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the regressions, which are made again where they are needed."""
+        return {name: value for name, value in vars(self).items() if name != "regressions"}
 
     @property
     def is_printed(self) -> bool:
@@ -235,22 +235,19 @@ class FrankWolfe(Mechanism[Trajectory]):
 
     def _printed_scale(self, steps: int, rows: int) -> float:
         """Of noise on whole scores, which stand for radius · unit / (2 · LEVEL · rows) each."""
-        regressions = self.regressions
-        diameter = regressions.radius * regressions.limit * regressions.unit
-        noise = printed_scale(2.0, diameter, steps, rows, float(self.share(1)))
-        return noise * (2 * LEVEL * rows) / (regressions.radius * regressions.unit)
+        noise = printed_scale(2.0, self.regressions.reach, steps, rows, float(self.share(1)))
+        return noise * (2 * LEVEL * rows) * self.regressions.limit / self.regressions.reach
 
     def _default_steps(self, rows: int) -> int:
         if self.amount is None:
             return _NOISELESS_STEPS
         regressions, share = self.regressions, self.share(1)
         seen = regressions.share_of_rows * rows
-        reach = regressions.radius * regressions.limit * regressions.unit
         if self.is_printed:  # Corollary 3.4
-            printed = (reach * seen * float(share) ** 0.5) ** (2 / 3)
+            printed = (regressions.reach * seen * float(share) ** 0.5) ** (2 / 3)
             return int(min(_PRINTED_MOST_STEPS, max(2, round(printed))))
         return default_steps(
-            *(seen, share, reach, regressions.log_vertices),
+            *(seen, share, regressions.reach, regressions.log_vertices),
             *(self.terms.adjacency, self.terms.is_pure),
         )
 

@@ -6,27 +6,26 @@ docs/privacy/frank-wolfe.md: why one neighbour costs Σ (levels − 1) regressio
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY, dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
-from typing import Any, ClassVar, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privfield.data.table import open_table, unit_of
 from privfield.errors import InputError
-from privfield.mechanisms.frank_wolfe.gradients import Chosen, Regressions
-from privfield.mechanisms.frank_wolfe.laws import MOST_BLOCK_SCALE, BlockChoice
+from privfield.mechanisms.frank_wolfe.gradients import GroupRegressions, Regressions
+from privfield.mechanisms.frank_wolfe.laws import MOST_BLOCK_SCALE
 from privfield.mechanisms.frank_wolfe.mechanism import MAX_BYTES, FrankWolfe, check_width
 from privfield.mechanisms.frank_wolfe.rows import Codes, Digits, Rows
 from privfield.mechanisms.frank_wolfe.steps import LEVEL, MOST_DEFAULT_STEPS
 from privfield.mechanisms.frank_wolfe.trajectory import Trajectory
 from privfield.mechanisms.worlds import small_tables
 from privfield.privacy.budgets import Budget, NonPrivate
-from privfield.privacy.laws import Law, Whole
 from privfield.privacy.mechanism import World
 from privfield.privacy.terms import Asked, Terms
 from privfield.schema import Schema
@@ -98,11 +97,27 @@ class PairwiseFrankWolfe(FrankWolfe):
 
     @cached_property
     def regressions(self) -> Regressions:
-        """In the ball of that geometry."""
-        radius, shape = 2 * float(check_width(self.width)), self.schema.shape
-        if self.geometry == "group":
-            return GroupRegressions(shape, radius)
-        return PairwiseRegressions(shape, radius * max(shape))
+        """On the levels of all variables one-hot, block by block, and a constant.
+
+        Group ball: 0 or 1, radius 2λ. l1 ball: −1 or +1 that stand for ∓1/2, radius 2λk.
+        """
+        shape, group = self.schema.shape, self.geometry == "group"
+        blocks = np.concatenate([[0], np.cumsum(shape)]).astype(np.intp)
+        columns, widest = sum(shape) + 1, max(shape)
+        kind = GroupRegressions if group else Regressions
+        return kind(
+            features=_one_hot(blocks, absent=0 if group else -1),
+            targets=_sides(shape),
+            starts=blocks if group else np.arange(columns),
+            columns=columns,
+            allowed=_allowed(shape, blocks, group),
+            radius=2 * float(check_width(self.width)) * (1 if group else widest),
+            shares=sum(size - 1 for size in shape),
+            log_vertices=math.log(len(shape) * 2.0**widest if group else 2.0 * columns),
+            unit=1.0 if group else 0.5,
+            partial=widest > 2,
+            share_of_rows=2 / widest,
+        )
 
     @property
     def about(self) -> dict[str, Any]:
@@ -154,135 +169,46 @@ def _check_size(shape: tuple[int, ...]) -> None:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class PairwiseRegressions(Regressions):
-    """On the levels of all variables one-hot, block by block, and a constant, in the l1 ball.
+def _allowed(shape: tuple[int, ...], blocks: NDArray[np.intp], group: bool) -> NDArray[np.intp]:
+    """All blocks, or all columns, but those of the regression's own variable.
 
-    Features are −1 or +1, which stand for ∓1/2. In the paper the radius is 2λk.
+    Where variables have different numbers of levels the lists would differ in length: short ones
+    are filled up with the constant, which is then that many times as likely before any data.
     """
+    own = [i for i, _, _ in level_pairs(shape)]
+    if group:
+        return np.array([np.delete(np.arange(len(blocks)), i) for i in own], np.intp)
+    last = int(blocks[-1])
+    found = np.full((len(own), last + 1 - min(shape[i] for i in own)), last, np.intp)
+    for line, i in zip(found, own, strict=True):
+        others = np.delete(np.arange(last), np.s_[blocks[i] : blocks[i + 1]])
+        line[: len(others)] = others
+    return found
 
-    absent: ClassVar[int] = -1  # the feature of a level that is not there
 
-    shape: tuple[int, ...]
-    radius: float
-
-    @property
-    def unit(self) -> float:
-        """A half."""
-        return 0.5
-
-    @property
-    def columns(self) -> int:
-        """All levels and the constant."""
-        return sum(self.shape) + 1
-
-    @property
-    def shares(self) -> int:
-        """A record enters k − 1 regressions of a variable with k levels."""
-        return sum(size - 1 for size in self.shape)
-
-    @property
-    def partial(self) -> bool:
-        """Whether some rows have neither level of some pair."""
-        return max(self.shape) > 2
-
-    @property
-    def share_of_rows(self) -> float:
-        """Two levels out of k."""
-        return 2 / max(self.shape)
-
-    @property
-    def log_vertices(self) -> float:
-        """±1 at each column."""
-        return math.log(2.0 * self.columns)
-
-    @cached_property
-    def blocks(self) -> NDArray[np.intp]:
-        """The first column of each variable, and of the constant."""
-        return np.concatenate([[0], np.cumsum(self.shape)]).astype(np.intp)
-
-    @cached_property
-    def own(self) -> tuple[int, ...]:
-        """The variable of each regression."""
-        return tuple(i for i, _, _ in level_pairs(self.shape))
-
-    @cached_property
-    def allowed(self) -> NDArray[np.intp]:
-        """All columns but those of the regression's own variable.
-
-        Where variables have different numbers of levels the lists would differ in length: short
-        ones are filled up with the constant, which is then that many times as likely before any
-        data.
-        """
-        last = self.columns - 1
-        longest = self.columns - min(self.shape[i] for i in self.own)
-        found = np.full((len(self.own), longest), last, np.intp)
-        for line, i in zip(found, self.own, strict=True):
-            others = np.delete(np.arange(last), np.s_[self.blocks[i] : self.blocks[i + 1]])
-            line[: len(others)] = others
-        return found
-
-    @cached_property
-    def _sides(self) -> list[NDArray[np.int8]]:
-        """For each variable's level: +1 or −1 in each of its regressions, or 0 if it is neither."""
-        tables = []
-        for size in self.shape:
-            pairs = list(combinations(range(size), 2))
-            table = np.zeros((size, len(pairs)), np.int8)
-            for number, (u, v) in enumerate(pairs):
-                table[u, number], table[v, number] = 1, -1
-            tables.append(table)
-        return tables
-
-    def features(self, codes: Codes) -> NDArray[Any]:
-        """One-hot, then 1."""
-        found = np.full((len(codes), self.columns), self.absent, np.int8)
+def _one_hot(blocks: NDArray[np.intp], absent: int) -> Callable[[Codes], NDArray[Any]]:
+    def features(codes: Codes) -> NDArray[Any]:
+        found = np.full((len(codes), int(blocks[-1]) + 1), absent, np.int8)
         lines = np.arange(len(codes))
-        for j in range(len(self.shape)):
-            found[lines, self.blocks[j] + codes[:, j].astype(np.intp)] = 1
+        for start, column in zip(blocks[:-1], codes.T, strict=True):
+            found[lines, start + column.astype(np.intp)] = 1
         found[:, -1] = 1
         return found
 
-    def targets(self, codes: Codes) -> NDArray[Any]:
-        """+1 and −1 for the two levels of each regression, 0 for all others."""
-        return np.concatenate([table[codes[:, i]] for i, table in enumerate(self._sides)], axis=1)
+    return features
 
 
-class GroupRegressions(PairwiseRegressions):
-    """The same in the group ball, Σ_j max_b |w(j, b)| ≤ 2λ: features are 0 or 1."""
+def _sides(shape: tuple[int, ...]) -> Callable[[Codes], NDArray[Any]]:
+    """+1 and −1 for the two levels of each regression, 0 for all others."""
+    tables = []
+    for size in shape:
+        pairs = list(combinations(range(size), 2))
+        table = np.zeros((size, len(pairs)), np.int8)
+        for number, (u, v) in enumerate(pairs):
+            table[u, number], table[v, number] = 1, -1
+        tables.append(table)
 
-    absent = 0
-    slack = 2  # of a row's contribution: docs/privacy/frank-wolfe.md, the group ball
+    def targets(codes: Codes) -> NDArray[Any]:
+        return np.concatenate([table[codes[:, i]] for i, table in enumerate(tables)], axis=1)
 
-    @property
-    def unit(self) -> float:
-        """One."""
-        return 1.0
-
-    @cached_property
-    def starts(self) -> NDArray[np.intp]:
-        """A block for each variable, and the constant."""
-        return self.blocks
-
-    @property
-    def log_vertices(self) -> float:
-        """All sign vectors on the widest variables."""
-        return math.log(len(self.shape) * 2.0 ** max(self.shape))
-
-    @cached_property
-    def allowed(self) -> NDArray[np.intp]:
-        """All blocks but the own variable's."""
-        every = np.arange(len(self.shape))
-        return np.asarray(every + (every >= np.array(self.own)[:, np.newaxis]), np.intp)
-
-    def scores(self, gradients: Whole) -> Whole:
-        """The gradients, from which `law` makes scores of blocks and signs."""
-        return gradients
-
-    def law(self, scales: tuple[Fraction, ...]) -> Law:
-        """Blocks, then signs."""
-        return BlockChoice(scales, tuple(self.blocks.tolist()), self.own)
-
-    def vertices(self, outcome: Whole) -> Chosen:
-        """As `law` gives them out."""
-        return outcome[:, 0], outcome[:, 1:].astype(np.int8)
+    return targets

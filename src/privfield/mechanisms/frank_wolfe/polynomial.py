@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from itertools import combinations
@@ -79,9 +79,20 @@ class PolynomialFrankWolfe(FrankWolfe):
 
     @cached_property
     def regressions(self) -> Regressions:
-        """Within twice the width."""
-        radius = 2 * float(check_width(self.width))
-        return PolynomialRegressions(len(self.names), self.order, radius)
+        """Node i may choose every product without variable i."""
+        p = len(self.names)
+        monomials = parities(p, self.order)
+        allowed = [[k for k, m in enumerate(monomials) if i not in m] for i in range(p)]
+        return Regressions(
+            features=_products(p, self.order),
+            targets=lambda signs: signs,
+            starts=np.arange(len(monomials)),
+            columns=len(monomials),
+            allowed=np.array(allowed, np.intp),
+            radius=2 * float(check_width(self.width)),
+            shares=p,
+            log_vertices=math.log(2 * len(allowed[0])),
+        )
 
     @property
     def about(self) -> dict[str, Any]:
@@ -121,59 +132,24 @@ def parities(p: int, order: int) -> list[tuple[int, ...]]:
     return [monomial for size in range(order) for monomial in combinations(range(p), size)]
 
 
-@dataclass(frozen=True, eq=False)
-class PolynomialRegressions(Regressions):
-    """Node i may choose every product without variable i."""
+def _products(p: int, order: int) -> Callable[[Codes], NDArray[Any]]:
+    """Every product of signs from the one without its last factor."""
+    monomials = parities(p, order)
+    place = {monomial: number for number, monomial in enumerate(monomials)}
+    sizes = [
+        (
+            slice(place[same[0]], place[same[-1]] + 1),
+            np.array([place[monomial[:-1]] for monomial in same]),
+            np.array([monomial[-1] for monomial in same]),
+        )
+        for same in (list(combinations(range(p), size)) for size in range(1, order))
+    ]
 
-    variables: int
-    order: int
-    radius: float
-
-    @cached_property
-    def monomials(self) -> list[tuple[int, ...]]:
-        """The features."""
-        return parities(self.variables, self.order)
-
-    @property
-    def columns(self) -> int:
-        """How many products."""
-        return len(self.monomials)
-
-    @property
-    def shares(self) -> int:
-        """A record enters all of them."""
-        return self.variables
-
-    @cached_property
-    def allowed(self) -> NDArray[np.intp]:
-        """The products without its own variable."""
-        every = enumerate(self.monomials)
-        found: list[list[int]] = [[] for _ in range(self.variables)]
-        for place, monomial in every:
-            for i in set(range(self.variables)).difference(monomial):
-                found[i].append(place)
-        return np.array(found, np.intp)
-
-    @cached_property
-    def _longer(self) -> list[tuple[slice, NDArray[np.intp], NDArray[np.intp]]]:
-        """For each size: its columns, the columns of all but the last factor, and that factor."""
-        place = {monomial: number for number, monomial in enumerate(self.monomials)}
-        found = []
-        for size in range(1, self.order):
-            same = list(combinations(range(self.variables), size))
-            columns = slice(place[same[0]], place[same[-1]] + 1)
-            shorter = np.array([place[monomial[:-1]] for monomial in same])
-            found.append((columns, shorter, np.array([monomial[-1] for monomial in same])))
-        return found
-
-    def features(self, codes: Codes) -> NDArray[Any]:
-        """Every product from the one without its last factor."""
-        found = np.empty((len(codes), self.columns), np.int8)
+    def features(signs: Codes) -> NDArray[Any]:
+        found = np.empty((len(signs), len(monomials)), np.int8)
         found[:, 0] = 1
-        for columns, shorter, last in self._longer:
-            found[:, columns] = found[:, shorter] * codes[:, last]
+        for columns, shorter, last in sizes:
+            found[:, columns] = found[:, shorter] * signs[:, last]
         return found
 
-    def targets(self, codes: Codes) -> NDArray[Any]:
-        """The signs."""
-        return codes
+    return features
