@@ -47,6 +47,7 @@ PUBLIC = {  # loaded when first asked for: `privfield --help` needs none; types:
     "release_score": "privfield.mechanisms.scores.mechanism",
     "ReleasedScore": "privfield.mechanisms.scores.score",
     "Schema": "privfield.schema",
+    "SGDLearner": "privfield.learners.sgd",
     "SparseLogistic": "privfield.learners.sparse_logistic",
     "StructureLearner": "privfield.learners.structure",
     "write_report": "privfield.reporting.report",

@@ -12,6 +12,7 @@ from privfield.learners.marginal import MarginalLearner as MarginalLearner
 from privfield.learners.pairwise import PairwiseLearner as PairwiseLearner
 from privfield.learners.peer import PeerEffect as PeerEffect
 from privfield.learners.polynomial import PolynomialLearner as PolynomialLearner
+from privfield.learners.sgd import SGDLearner as SGDLearner
 from privfield.learners.sparse_logistic import SparseLogistic as SparseLogistic
 from privfield.learners.structure import StructureLearner as StructureLearner
 from privfield.mechanisms.chains.measurements import ChainMeasurements as ChainMeasurements

@@ -22,7 +22,7 @@ class Example(Learner):
 
 
 def test_all_learners_are_looked_at():
-    assert len(LEARNERS) >= 8
+    assert len(LEARNERS) >= 9
 
 
 def test_parameters_come_back_as_given():
@@ -77,13 +77,14 @@ FITS = {
     "PolynomialLearner": {"order": 2},
     "StructureLearner": {"method": "correlation"},
     "ChainLearner": {"states": [0, 1]},
+    "SGDLearner": {"schema": pf.Schema({"a": 2, "b": 2}), "declared_rows": 400, "steps": 3},
 }
 
 
 @pytest.mark.parametrize("name", FITS)
 def test_a_failed_fit_shows_no_results_of_an_earlier_one(name):
     rows = np.random.default_rng(1).integers(0, 2, (400, 2))
-    budget = pf.ApproxDP(1, 1e-6) if name == "StructureLearner" else pf.ZCDP(1)
+    budget = pf.ApproxDP(1, 1e-6) if name in ("StructureLearner", "SGDLearner") else pf.ZCDP(1)
     learner = getattr(pf, name)(budget, **FITS[name]).fit(rows)
     assert learner.released_ is not None and learner.cost_ <= budget
     learner.set_params(budget="none")

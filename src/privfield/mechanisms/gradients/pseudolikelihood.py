@@ -23,7 +23,7 @@ from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import ZCDP, ApproxDP, Budget, NonPrivate
 from privfield.privacy.laws import Noise
 from privfield.privacy.mechanism import Mechanism, Run, World
-from privfield.privacy.noise import NoiseLaw
+from privfield.privacy.noise import LawName, NoiseLaw
 from privfield.privacy.randomness import Randomness
 from privfield.privacy.released import Released
 from privfield.privacy.rounding import Number, exact, sqrt_above, sqrt_below
@@ -70,6 +70,11 @@ class PseudolikelihoodTrajectory(Released):
                 f"gradients must have {p * (p + 1) // 2} columns; got {self.gradients.shape}."
             )
         self.gradients.flags.writeable = False
+
+    @property
+    def noise(self) -> LawName:
+        """The law of every number."""
+        return "discrete-gaussian" if self.scale else "none"
 
     def parameters(self, average: float = 0.5) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Weights and field: the mean of the last share `average` of the iterates."""

@@ -19,10 +19,10 @@ from privfield.errors import InputError
 from privfield.mechanisms.tables.mechanism import check_cells, check_cliques
 from privfield.mechanisms.worlds import rows_of
 from privfield.privacy.adjacency import Adjacency
-from privfield.privacy.budgets import ApproxDP, NonPrivate
+from privfield.privacy.budgets import ApproxDP, Budget, NonPrivate
 from privfield.privacy.ledger import Ledger
 from privfield.privacy.mechanism import Mechanism, Run, World
-from privfield.privacy.noise import NoiseLaw
+from privfield.privacy.noise import LawName, NoiseLaw
 from privfield.privacy.randomness import Randomness
 from privfield.privacy.released import Released
 from privfield.privacy.rounding import Number, exact, float_above, sqrt_above
@@ -33,7 +33,7 @@ from privfield.schema import Schema
 
 WEIGHT = 2**14  # an unclipped record, in whole numbers
 MASS = 2**18  # the probability 1, in whole numbers
-_MOST_NUMBERS = 1 << 24  # in a trajectory
+MOST_NUMBERS = 1 << 24  # in a trajectory
 _BOX = 100.0  # log-potentials stay within ± this: post-processing that keeps them finite
 _CHUNK = 1 << 14  # rows at a time
 
@@ -70,6 +70,11 @@ class SGDTrajectory(Released):
             )
         self.gradients.flags.writeable = False
 
+    @property
+    def noise(self) -> LawName:
+        """The law of every number."""
+        return "discrete-gaussian" if self.scale else "none"
+
     def log_potentials(self, average: float = 0.5) -> list[NDArray[np.float64]]:
         """The mean of the last share `average` of the iterates; 0 gives the final one."""
         if not 0 <= average <= 1:
@@ -99,7 +104,7 @@ def private_sgd(
     data: Any,
     schema: Schema,
     cliques: Sequence[Sequence[str]],
-    budget: ApproxDP | NonPrivate,
+    budget: Budget | NonPrivate,
     *,
     steps: int,
     sampling_rate: Number,
@@ -174,7 +179,7 @@ class StochasticGradients(Mechanism[SGDTrajectory]):
                 f"got {budget!r}."
             )
         check_whole(steps, "steps")
-        if sum(map(self.schema.cells, self.cliques)) * int(steps) > _MOST_NUMBERS:
+        if sum(map(self.schema.cells, self.cliques)) * int(steps) > MOST_NUMBERS:
             raise InputError(f"steps must be fewer for tables of this size; got {steps}.")
         rate, clip = exact(self.sampling_rate, "sampling_rate"), exact(self.clip, "clip")
         if not Fraction(1, 10**9) <= rate <= 1:
