@@ -8,7 +8,7 @@ from dataclasses import KW_ONLY, asdict, dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import product
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,15 +20,13 @@ from privfield.mechanisms.tables.mechanism import check_cells, check_cliques
 from privfield.mechanisms.worlds import rows_of
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import ApproxDP, Budget, NonPrivate
-from privfield.privacy.ledger import Ledger
 from privfield.privacy.mechanism import Mechanism, Run, World
 from privfield.privacy.noise import LawName, NoiseLaw
 from privfield.privacy.randomness import Randomness
 from privfield.privacy.released import Released
 from privfield.privacy.rounding import Number, exact, float_above, sqrt_above
 from privfield.privacy.sampling import SampledNoise, noise_multiplier
-from privfield.privacy.terms import Terms
-from privfield.progress import ProgressCallback
+from privfield.privacy.terms import Asked, Terms
 from privfield.schema import Schema
 
 WEIGHT = 2**14  # an unclipped record, in whole numbers
@@ -110,11 +108,7 @@ def private_sgd(
     sampling_rate: Number,
     clip: Number,
     learning_rate: float,
-    adjacency: str = "add-remove",
-    ledger: Ledger | None = None,
-    job: str | None = None,
-    insecure_seed: int | None = None,
-    progress: ProgressCallback | None = None,
+    **asked: Unpack[Asked],
 ) -> SGDTrajectory:
     """Gradient ascent on the log-likelihood of a model with these cliques (Abadi et al. 2016).
 
@@ -124,16 +118,9 @@ def private_sgd(
     by sampling_rate·n). All steps together satisfy `budget` = (ε, δ) for one row added or removed.
     The rows are held in memory.
     """
-    terms = Terms(
-        budget,
-        Adjacency.parse(adjacency),
-        ledger=ledger,
-        job=job,
-        insecure_seed=insecure_seed,
-        progress=progress,
-    )
+    asked.setdefault("adjacency", "add-remove")
     mechanism = StochasticGradients(
-        terms,
+        Terms.of(budget, **asked),
         schema=schema,
         cliques=check_cliques(schema, cliques),
         steps=steps,
