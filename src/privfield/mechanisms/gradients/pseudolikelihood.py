@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from privfield.checks import check_whole
 from privfield.data.signs import check_variables, read_signs
 from privfield.errors import InputError
 from privfield.mechanisms.frank_wolfe.steps import check_declared_rows
@@ -239,17 +240,14 @@ def check_settings(
     p: int, steps: object, width: object, clip: Number | None
 ) -> tuple[int, Fraction]:
     """The number of steps, and the square of the clip."""
-    count = DEFAULT_STEPS if steps is None else steps
-    whole = isinstance(count, int | np.integer) and not isinstance(count, bool)
-    if not whole or not 1 <= count <= _MOST_STEPS:  # type: ignore[operator]
-        raise InputError(f"steps must be a whole number from 1 to {_MOST_STEPS:,}; got {steps!r}.")
+    count = DEFAULT_STEPS if steps is None else check_whole(steps, "steps", 1, _MOST_STEPS)
     if not 0 < exact(width, "width") <= 1000:
         raise InputError(f"width must lie above 0 and not above 1000; got {width}.")
     largest = Fraction(p * (2 * p - 1))  # no gradient has a larger square
     if clip is not None and exact(clip, "clip") < Fraction(1, 1000):
         raise InputError(f"clip must be at least 0.001; got {clip}.")
     square = largest * _CLIP**2 / 4 if clip is None else min(exact(clip, "clip") ** 2, largest)
-    return int(count), square  # type: ignore[call-overload]
+    return count, square
 
 
 def calibrate(
