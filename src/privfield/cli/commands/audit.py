@@ -12,8 +12,8 @@ HELP = """Check, on this machine, that each mechanism keeps its privacy claim. N
 
 Example:  [bold]privfield audit[/bold]
 
-Enumerates all data sets of small worlds with all their neighbours, and tests real draws against
-half the noise. Exits with 1 if any check fails. docs/privacy has the proofs for all sizes.
+Watches what each mechanism draws on small worlds with all their neighbours, and tests the samplers
+against half the noise. It takes a minute or two. Exits with 1 if any check fails. docs/privacy has the proofs for all sizes.
 """
 
 
@@ -48,7 +48,7 @@ def audit(json: options.Json = False) -> None:
                 f"{finding.claim}; {finding.observed}"
             )
         say(f"{len(found) - len(failed)} of {len(found)} checks passed.")
-        say("Not audited here, but in the project's tests: " + "; ".join(NOT_AUDITED) + ".")
+        say("What no audit can see: " + "; ".join(NOT_AUDITED) + ".")
     if failed:
         note("privfield: a privacy claim is not kept here. Do not release anything; report this.")
         raise Stopped(OUR_BUG)
