@@ -13,7 +13,8 @@ HELP = """Check, on this machine, that each mechanism keeps its privacy claim. N
 Example:  [bold]privfield audit[/bold]
 
 Watches what each mechanism draws on small worlds with all their neighbours, and tests the samplers
-against half the noise. It takes a minute or two. Exits with 1 if any check fails. docs/privacy has the proofs for all sizes.
+against half the noise. It takes a minute or two. Exits with 1 if any check fails. docs/privacy has
+the proofs for all sizes.
 """
 
 
