@@ -1,6 +1,7 @@
 """Conversions against published values, an independent search, and exact Gaussian curves."""
 
 import math
+from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from statistics import NormalDist
 
@@ -79,3 +80,15 @@ def test_against_dp_accounting():
         theirs = accountant.get_epsilon(1e-6)
         ours = float(epsilon_for(Fraction(repr(rho)), MILLIONTH))
         assert ours == pytest.approx(theirs, rel=1e-4)
+
+
+@pytest.mark.parametrize("order", [Fraction(2), Fraction(5, 2), Fraction(40)])
+@pytest.mark.parametrize("rho", [Fraction(1, 300), Fraction(1, 7), Fraction(3)])
+@pytest.mark.parametrize("delta", [Fraction(1, 10**6), Fraction(1, 70)])
+def test_an_epsilon_is_rounded_up_from_the_formula_at_its_order(order, rho, delta):
+    """αρ + (log 1/δ + α log(1 − 1/α) − log(α − 1))/(α − 1), here with 80 digits; 15 are kept."""
+    with localcontext(Context(prec=80)):
+        a, r, d = (Decimal(x.numerator) / x.denominator for x in (order, rho, delta))
+        value = Fraction(a * r + (a * (1 - 1 / a).ln() - (a - 1).ln() - d.ln()) / (a - 1))
+    found = epsilon_for(rho, delta, order)
+    assert value <= found <= value * (1 + Fraction(1, 10**14))

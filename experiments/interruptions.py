@@ -1,0 +1,402 @@
+"""Kills, races and interrupts: one charge, one set of draws, one result.
+
+`python experiments/interruptions.py --kills 300 --racers 8 --jobs 100 --write`
+"""
+
+import argparse
+import contextlib
+import io
+import json
+import multiprocessing
+import os
+import random
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+import privfield as pf
+from privfield.cli import main as program
+from privfield.mechanisms.edges.mechanism import EdgeSelection
+from privfield.mechanisms.edges.stable import StableTables
+from privfield.mechanisms.frank_wolfe.ising import IsingFrankWolfe
+from privfield.mechanisms.gradients.pseudolikelihood import PseudolikelihoodGradients
+from privfield.mechanisms.gradients.sgd import StochasticGradients
+from privfield.mechanisms.graphs.structure import StableStructure
+from privfield.mechanisms.parities.pmw import MultiplicativeWeights
+from privfield.mechanisms.parities.sepfem import PerturbedLeader
+from privfield.privacy.ledger import LedgerJournal
+from privfield.privacy.mechanism import MemoryJournal
+from privfield.privacy.randomness import Randomness
+from privfield.privacy.terms import Terms
+
+ADAPTIVE = {  # mechanism: what makes it longer than its tiny world
+    EdgeSelection: {},
+    IsingFrankWolfe: {"steps": 12},
+    MultiplicativeWeights: {"rounds": 12},
+    PerturbedLeader: {"rounds": 12},
+    PseudolikelihoodGradients: {"steps": 12},
+    StochasticGradients: {"steps": 12},
+    StableStructure: {},
+    StableTables: {},
+}
+
+
+def check(right, what):
+    """Every failure ends the run: there must be none."""
+    if not right:
+        raise SystemExit(f"FAULT: {what}")
+
+
+@contextlib.contextmanager
+def journalled(known=None):
+    """Notes the outcome that counts for every step; with `known`, these are read back instead."""
+    kept = {} if known is None else dict(known)
+    read, write = LedgerJournal.read, LedgerJournal.write
+
+    def noted_read(self, number):
+        found = read(self, number) if known is None else known.get(number)
+        return found if found is None else kept.setdefault(number, found)
+
+    def noted_write(self, number, data):
+        kept[number] = write(self, number, data)
+        return kept[number]
+
+    LedgerJournal.read, LedgerJournal.write = noted_read, noted_write
+    try:
+        yield kept
+    finally:
+        LedgerJournal.read, LedgerJournal.write = read, write
+
+
+def outcomes(path, job):
+    """What the journal of an unfinished job holds."""
+    ledger = pf.Ledger(path)
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        numbers = db.execute("SELECT step FROM journal WHERE job = ?", (job,)).fetchall()
+    return {number: ledger.journal(job).read(number) for (number,) in numbers}
+
+
+def charges(path, job):
+    """How often the job was charged; 0 if there is no ledger yet."""
+    try:
+        return [charge.job for charge in pf.Ledger(path).charges()].count(job)
+    except pf.InputError as error:
+        check("there is no ledger" in str(error) or "empty file" in str(error), str(error))
+        return 0
+
+
+# -- kill -9 ---------------------------------------------------------------------------------------
+
+
+def study(folder):
+    """A small table and its schema."""
+    rng = np.random.default_rng(0)
+    first = rng.integers(0, 2, 300)
+    flips = [rng.random(300) < 0.2 for _ in range(3)]
+    rows = np.column_stack([first, *(first ^ flip for flip in flips)])
+    text = "\n".join(["a,b,c,d", *(",".join(map(str, row)) for row in rows.tolist())])
+    (folder / "rows.csv").write_text(text + "\n")
+    pf.Schema(dict.fromkeys("abcd", 2)).write(folder / "schema.toml")
+
+
+def command(folder, ledger, job, cliques):
+    """The arguments of one fit."""
+    return [
+        *("fit", str(folder / "rows.csv"), "--schema", str(folder / "schema.toml"), "--force"),
+        *("--epsilon", "0.1", "--delta", "1e-8", "--cliques", cliques, "--yes", "--json"),
+        *("--ledger", str(ledger), "--total", "1000,1e-6", "--job", job),
+        *("-o", str(folder / f"{job}.pf")),
+    ]
+
+
+def fit(arguments):
+    """In this process; nothing is printed."""
+    with (
+        contextlib.redirect_stdout(io.StringIO()),
+        contextlib.redirect_stderr(io.StringIO()) as err,
+    ):
+        code = program(arguments)
+    check(code == 0, f"fit ended with {code}: {err.getvalue()[-500:]}")
+
+
+def start(arguments, fresh):
+    """A program of its own, or a child of this one, in which everything is loaded."""
+    if fresh:
+        line = [sys.executable, "-m", "privfield", *arguments]
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        return subprocess.Popen(line, **quiet).pid
+    pid = os.fork()
+    if pid == 0:
+        try:
+            fit(arguments)
+        finally:
+            os._exit(0)
+    return pid
+
+
+def kills(folder, many, rng):
+    """Kill fits at random moments; each is then finished by the same command."""
+    study(folder)
+    ledger, found = folder / "killed.ledger", Counter()
+    lasting = {}
+    for fresh in (False, True):
+        for cliques in ("all-pairs", "learn"):
+            begun = time.monotonic()
+            arguments = command(folder, folder / "other.ledger", f"w{fresh}{cliques}", cliques)
+            if fresh:
+                line = [sys.executable, "-m", "privfield", *arguments]
+                subprocess.run(line, capture_output=True, check=True)
+            else:
+                fit(arguments)  # compiles
+                arguments = command(folder, folder / "other.ledger", f"v{cliques}", cliques)
+                begun = time.monotonic()
+                fit(arguments)
+            lasting[fresh, cliques] = time.monotonic() - begun
+    for number in range(many):
+        fresh, cliques = number % 10 == 9, ("all-pairs", "learn")[number % 2]
+        job = f"job{number}"
+        arguments = command(folder, ledger, job, cliques)
+        known = {}
+        for _ in range(rng.choice([1, 1, 2])):  # some are killed twice
+            pid = start(arguments, fresh)
+            time.sleep(rng.uniform(0.3 if fresh else 0, 1.05) * lasting[fresh, cliques])
+            os.kill(pid, signal.SIGKILL)
+            ended = os.waitpid(pid, 0)[1]
+            once = charges(ledger, job)
+            check(once <= 1, f"{job} was charged {once} times")
+            now = outcomes(ledger, job) if once else {}
+            result = pf.Ledger(ledger).result(job) if once else None
+            if result is None:
+                check(known.items() <= now.items(), f"an outcome of {job} was lost or changed")
+            known |= now
+        when = "before the charge" if not once else "between charge and result"
+        when = when if result is None else "after the result"
+        found[when if os.WIFSIGNALED(ended) else "after its end"] += 1
+        with journalled() as used:
+            fit(arguments)
+        check(charges(ledger, job) == 1, f"{job} was not charged once")
+        if result is None:
+            check(known.items() <= used.items(), f"{job} drew again")
+            stored = pf.Ledger(ledger).result(job)
+            with journalled(used):
+                fit(command(folder, folder / f"{job}.ledger", job, cliques))
+            again = pf.Ledger(folder / f"{job}.ledger").result(job)
+            check(stored == again, f"{job} has another result than an undisturbed run")
+            (folder / f"{job}.ledger").unlink()
+        else:
+            check(pf.Ledger(ledger).result(job) == result, f"the result of {job} changed")
+        left = [each.name for each in folder.iterdir() if "privfield-part" in each.name]
+        found["left a temporary file, which is swept when old"] += bool(left)
+        for name in left:
+            (folder / name).unlink()
+        (folder / f"{job}.pf").unlink()
+    check(len(pf.Ledger(ledger).charges()) == many, "charges were lost")
+    return found
+
+
+# -- races -----------------------------------------------------------------------------------------
+
+
+def racer(path, number, gate, answers):
+    """Takes what it can of one budget, then does the job that all have in common."""
+    data = np.random.default_rng(1).integers(0, 2, (50, 2))
+    schema = pf.Schema({"a": 2, "b": 2})
+    ledger = pf.Ledger(path)
+    gate.wait()
+    for turn in range(6):
+        try:
+            job = f"racer {number} {turn}"
+            pf.measure(data, schema, [("a", "b")], pf.PureDP(1), ledger=ledger, job=job)
+            answers.put("released")
+        except pf.BudgetRefused:
+            answers.put("refused")
+    common = pf.measure(
+        data, schema, [("a",)], pf.PureDP(1), ledger=pf.Ledger(f"{path}2"), job="all"
+    )
+    answers.put(common.tables[0].tolist())
+
+
+def races(folder, racers):
+    """All at once: the total holds, and one job has one result."""
+    path = folder / "raced.ledger"
+    pf.Ledger(path, total=pf.PureDP(20))
+    pf.Ledger(f"{path}2", total=pf.PureDP(1))
+    context = multiprocessing.get_context("fork")
+    gate, answers = context.Barrier(racers), context.Queue()
+    inputs = [(str(path), number, gate, answers) for number in range(racers)]
+    children = [context.Process(target=racer, args=each) for each in inputs]
+    for child in children:
+        child.start()
+    found = [answers.get(timeout=300) for _ in range(7 * racers)]
+    for child in children:
+        child.join()
+    tables = [each for each in found if isinstance(each, list)]
+    counted = Counter(each for each in found if isinstance(each, str))
+    most = min(20, 6 * racers)
+    check(counted["released"] == len(pf.Ledger(path).charges()) == most, f"{counted} of {most}")
+    check(pf.Ledger(path).spent.epsilon == most, "the sum is wrong")
+    check(len(tables) == racers and all(each == tables[0] for each in tables), "two results")
+    check(len(pf.Ledger(f"{path}2").charges()) == 1, "the common job was not charged once")
+    return counted
+
+
+# -- interrupts ------------------------------------------------------------------------------------
+
+
+class Enough(Exception):
+    """A listener stops a run."""
+
+
+class Listener:
+    """Stops a run at a message, with some chance."""
+
+    def __init__(self, rng, chance):
+        self.rng, self.chance = rng, chance
+
+    def __call__(self, news):
+        """Raise, or not."""
+        if self.rng.random() < self.chance:
+            raise Enough
+
+
+def jobs(folder, many, rng):
+    """Adaptive jobs, each stopped several times: by its listener, or by Ctrl-C at any moment."""
+    stops, kinds = Counter(), list(ADAPTIVE)
+    for number in range(-len(kinds), many):  # the first ones load and compile everything
+        kind = kinds[number % len(kinds)]
+        adjacency = rng.choice(kind.adjacencies)
+        world = rng.choice(list(kind.worlds(Terms(pf.ApproxDP(0.7, 1e-6), adjacency))))
+        data = rng.choice(list(world.data_sets()))
+        path = folder / "job.ledger"
+        ledger = pf.Ledger(path, total=pf.ApproxDP(10, 1e-5), adjacency=str(adjacency))
+        terms = replace(world.mechanism.terms, ledger=ledger, job="job")
+        mechanism = replace(world.mechanism, terms=terms, **ADAPTIVE[kind])
+        known, result = {}, None
+        for _ in range(rng.randrange(2, 7) if number >= 0 else 0):
+            stops[stopped(mechanism, data, rng)] += 1
+            once = charges(path, "job")
+            check(once <= 1, f"{mechanism.title} was charged {once} times")
+            result = ledger.result("job") if once else None
+            if result is not None:
+                break
+            now = outcomes(path, "job")
+            check(
+                known.items() <= now.items(), f"{mechanism.title}: an outcome was lost or changed"
+            )
+            known = now
+        if result is None:
+            with journalled() as used:
+                result = mechanism.release(data).to_bytes()
+            check(known.items() <= used.items(), f"{mechanism.title} drew again")
+            journal = MemoryJournal(dict(used))
+            alone = mechanism.open(data)(Randomness(None, journal)).to_bytes()
+            check(alone == result, f"{mechanism.title}: another result than undisturbed")
+            check(journal.kept == used, f"{mechanism.title}: outcomes that no run had")
+        check(mechanism.release(None).to_bytes() == result, f"{mechanism.title}: another result")
+        check(charges(path, "job") == 1, f"{mechanism.title} was not charged once")
+        path.unlink()
+    return stops
+
+
+def stopped(mechanism, data, rng):
+    """Run it, and stop it; returns how."""
+    by_hand = rng.random() < 0.5
+    listener = None if by_hand else Listener(rng, rng.choice([0.1, 0.4, 1.0]))
+    mechanism = replace(mechanism, terms=replace(mechanism.terms, progress=listener))
+    try:
+        if by_hand:
+            signal.setitimer(signal.ITIMER_REAL, rng.uniform(0.001, 0.1))
+        mechanism.release(data)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        return "not in time"
+    except Enough:
+        return "by the listener"
+    except KeyboardInterrupt:
+        return "by Ctrl-C"
+    except RuntimeError as error:  # compiled code may make another exception of a Ctrl-C
+        check(by_hand and "Nothing more is shown" in str(error), str(error))
+        return "by Ctrl-C, with one RuntimeError that shows nothing"
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kills", type=int, default=300)
+    parser.add_argument("--racers", type=int, default=8)
+    parser.add_argument("--jobs", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--write", action="store_true", help="into docs/privacy/attacks.md")
+    options = parser.parse_args()
+    found = attack(options.kills, options.racers, options.jobs, options.seed)
+    for name, counts in found.items():
+        print(name, json.dumps(counts))
+    if options.write:
+        write(found, options)
+
+
+def attack(many_kills, racers, many_jobs, seed):
+    """All three."""
+    rng = random.Random(seed)
+    warnings.simplefilter("ignore", DeprecationWarning)  # forks of a process with idle threads
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    parent = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    folder = Path(tempfile.mkdtemp(prefix="privfield-interrupt-", dir=parent))
+    try:
+        return {
+            "kills": kills(folder, many_kills, rng),
+            "races": races(folder, racers),
+            "interrupts": jobs(folder, many_jobs, rng),
+        }
+    finally:
+        signal.signal(signal.SIGALRM, before)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def write(found, options):
+    """The section of the page."""
+    from attacks_page import table, write_section
+
+    def words(counts):
+        return "; ".join(f"{many:,} {name}" for name, many in sorted(counts.items()) if many)
+
+    rows = [
+        [
+            f"{options.kills} fits killed (`kill -9`) at a random moment, some twice",
+            words(found["kills"]),
+            "all finished by the same command: one charge, no outcome drawn again, the result "
+            "of an undisturbed run with the same outcomes",
+        ],
+        [
+            f"{options.racers} programs on one ledger at once, six releases each and one in common",
+            words(found["races"]),
+            "the total of 20 releases was reached and not passed; the common job had one charge "
+            "and one result",
+        ],
+        [
+            f"{options.jobs} adaptive jobs stopped up to six times each",
+            words(found["interrupts"]),
+            "all finished: one charge, no outcome drawn again, the result of an undisturbed run "
+            "with the same outcomes",
+        ],
+    ]
+    numbers = f"--kills {options.kills} --racers {options.racers} --jobs {options.jobs}"
+    text = f"`python experiments/interruptions.py {numbers}`, TODAY:\n\n"
+    text += table(["what", "when", "afterwards"], rows)
+    names = ", ".join(kind.noun for kind in ADAPTIVE)
+    text += f"\n\nThe adaptive jobs: {names}."
+    write_section("interruptions", text)
+
+
+if __name__ == "__main__":
+    main()
