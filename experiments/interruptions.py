@@ -163,7 +163,7 @@ def kills(folder, many, rng):
                 fit(arguments)
             lasting[fresh, cliques] = time.monotonic() - begun
     for number in range(many):
-        fresh, cliques = number % 10 == 9, ("all-pairs", "learn")[number % 2]
+        fresh, cliques = number % 30 == 29, ("all-pairs", "learn")[number % 2]
         job = f"job{number}"
         arguments = command(folder, ledger, job, cliques)
         known = {}

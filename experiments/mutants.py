@@ -27,7 +27,7 @@ from planted_faults import FAULTS
 
 ROOT = Path(__file__).parents[1]
 SOURCE = Path("src") / "privfield"
-_OPTIONS = ("-x", "-q", "-p", "no:cacheprovider", "--tb=line")
+_OPTIONS = ("-x", "-q", "-p", "no:cacheprovider", "--tb=line", "--hypothesis-profile=ci")
 
 # Faults that no test can see, with the reason.
 EXPLAINED: dict[str, str] = {}

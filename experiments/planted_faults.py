@@ -626,7 +626,7 @@ FAULTS = [
         M + "graphs/statistics.py",
         "return Step(-4, 4) if binary else Step(-6, 6)",
         "return Step(-4, 4)",
-        promise("ChowLiuTree"),
+        tests("mechanisms/graphs/test_statistics.py"),
     ),
     Fault(
         "covariances: the add-remove step is halved",

@@ -16,4 +16,8 @@ def test_kills_races_and_interrupts(tmp_path):
     line = [sys.executable, str(SCRIPT), *numbers]
     done = subprocess.run(line, capture_output=True, text=True, timeout=600, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert [each.split()[0] for each in done.stdout.splitlines()] == ["kills", "races", "interrupts"]
+    assert [each.split()[0] for each in done.stdout.splitlines()] == [
+        "kills",
+        "races",
+        "interrupts",
+    ]

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import privfield as pf
-from privfield.mechanisms.graphs.statistics import measure_chow_liu, measure_correlation_graph
+from privfield.mechanisms.graphs.margins import dependence
+from privfield.mechanisms.graphs.statistics import (
+    ChowLiuTree,
+    measure_chow_liu,
+    measure_correlation_graph,
+)
+from privfield.privacy.terms import Terms
 
 BUDGET = pf.ApproxDP(1, 1e-6)
 
@@ -138,3 +145,24 @@ def test_duplicate_columns_never_raise() -> None:
     data = np.concatenate([data, data[:, :2]], axis=1)
     # false alarm rate: ties have stability 0, so δ = 1e-8
     assert measure_chow_liu(data, pf.ApproxDP(1, 1e-8)).edges is None
+
+
+def test_three_levels_need_more_than_the_step_of_two() -> None:
+    """Twelve rows of which one is replaced: a lead of one weight over another moves by 47."""
+    counts = {(0, 1, 1): 3, (1, 1, 1): 1, (1, 1, 2): 1, (1, 2, 1): 4, (1, 2, 2): 1, (2, 1, 0): 1}
+    rows = np.array([*(row for row, many in counts.items() for _ in range(many)), (2, 2, 0)])
+    other = rows.copy()
+    other[-1] = (0, 0, 2)
+
+    def weights(data: np.ndarray) -> np.ndarray:
+        tables = np.zeros((3, 3, 3), np.int64)
+        for pair, (i, j) in enumerate(combinations(range(3), 2)):
+            np.add.at(tables[pair], (data[:, i], data[:, j]), 1)
+        return np.array([dependence(table) for table in tables])
+
+    moved = np.ptp(weights(other) - weights(rows))
+    steps = [
+        ChowLiuTree(Terms(pf.ApproxDP(1, 1e-6)), names=("a", "b", "c"), schema=schema).step.at(12)
+        for schema in (pf.Schema(dict.fromkeys("abc", levels)) for levels in (2, 3))
+    ]
+    assert steps[0] < moved <= steps[1]
