@@ -202,6 +202,7 @@ def write(found):
     rows = []
     for fault, seen in found:
         test = seen.by.removeprefix("tests/").replace("mechanisms/test_contract.py::", "contract: ")
+        test = re.sub(r"\[[^]]*$", "", test)  # parameters with spaces
         by = f"`{test}`" if seen.outcome == "caught" else f"**{seen.outcome}**"
         if fault.what in EXPLAINED:
             by += f": {EXPLAINED[fault.what]}"

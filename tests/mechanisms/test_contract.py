@@ -375,7 +375,6 @@ def test_a_job_that_a_listener_stops_goes_on(kind, terms, stop, ledger, monkeypa
         assert_nothing_reachable(error)
         allowed += 1
     numbers = [number for number, _ in kept]
-    assert allowed > 0
     assert len(set(numbers)) == len(numbers)  # each step was drawn once
     assert len(terms.ledger.charges()) == 1
     monkeypatch.undo()
