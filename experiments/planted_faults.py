@@ -781,8 +781,8 @@ FAULTS = [
     Fault(
         "Frank–Wolfe, pairwise: a variable of k levels counts once",
         M + "frank_wolfe/pairwise.py",
-        "return sum(size - 1 for size in self.shape)",
-        "return len(self.shape)",
+        "shares=sum(size - 1 for size in shape),",
+        "shares=len(shape),",
         PAIRWISE,
     ),
     # -- chains
