@@ -5,8 +5,8 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from privfield.data import signs as signs_module
 from privfield.data.signs import read_signs, stack_signs
+from privfield.data.sources import base as sources
 from privfield.errors import InputError
 from privfield.schema import Person, Schema
 
@@ -40,7 +40,7 @@ def test_frames_need_two_levels() -> None:
 
 
 def test_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(signs_module, "BATCH_ROWS", 3)
+    monkeypatch.setattr(sources, "BATCH_ROWS", 3)
     values = np.arange(-5, 5).reshape(-1, 1)
     assert [len(batch) for batch in read_signs(values)] == [3, 3, 3, 1]
     assert np.array_equal(stack_signs(values), np.where(values > 0, 1, -1))

@@ -95,3 +95,36 @@ def test_memory_does_not_grow_with_rows(tmp_path: Path, kind: str) -> None:
     rows, more = map(int, done.stdout.split())
     assert rows == (750_000 if kind == "csv" else 3_000_000)
     assert more < 60  # MiB; held whole, the rows would take 190
+
+
+_WIDE = """
+import resource, sys
+import numpy as np, pyarrow as pa
+import privfield as pf
+import privfield.data.coding.kernels, privfield.data.counting.kernels
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+schema = pf.Schema({f"x{j}": 10 for j in range(1000)})
+column = np.arange(300_000) % 10
+if sys.argv[1] == "array":
+    data = np.broadcast_to(column[:, None], (len(column), 1000))  # takes no room itself
+else:
+    data = pa.table(dict.fromkeys(schema.names, column))
+    if sys.argv[1] == "stream":
+        data = data.to_reader()
+pf.measure({"x0": [1], **{name: [1] for name in schema.names}}, schema, [("x0",)], pf.PureDP(1))
+before = peak()
+found = pf.measure(data, schema, [("x0", "x1")], pf.NON_PRIVATE)
+print(int(found.tables[0].sum()), peak() - before)
+"""
+
+
+@pytest.mark.parametrize("kind", ["array", "table", "stream"])
+def test_memory_does_not_grow_with_columns(kind: str) -> None:
+    """1,000 columns: batches are bounded by their bytes."""
+    done = subprocess.run(
+        [sys.executable, "-c", _WIDE, kind], capture_output=True, text=True, check=True
+    )
+    rows, more = map(int, done.stdout.split())
+    assert rows == 300_000
+    assert more < 150  # MiB; batches of 131,072 rows would take up to 2,000

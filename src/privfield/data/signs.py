@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privfield.data.sources.base import BATCH_ROWS, check_array
+from privfield.data.sources.base import batch_rows, check_array
 from privfield.data.table import Table, open_table
 from privfield.errors import InputError
 from privfield.schema import Schema, spin_names
@@ -55,8 +55,9 @@ def stack_signs(data: Any, schema: Schema | None = None) -> Signs:
 
 
 def _array_signs(data: NDArray[Any]) -> Iterator[Signs]:
-    for start in range(0, len(data), BATCH_ROWS):
-        yield np.where(data[start : start + BATCH_ROWS] > 0, np.int8(1), np.int8(-1))
+    most = batch_rows(data.shape[1])
+    for start in range(0, len(data), most):
+        yield np.where(data[start : start + most] > 0, np.int8(1), np.int8(-1))
 
 
 def _table_signs(table: Table) -> Iterator[Signs]:

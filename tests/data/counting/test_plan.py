@@ -7,13 +7,15 @@ import math
 import time
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privfield.data.batch import CodedBatch
+from privfield.data.batch import CodedBatch, code_dtype
+from privfield.data.counting import plan as plan_module
 from privfield.data.counting.count import count_tables
-from privfield.data.counting.plan import JOINT_CELLS, plan_counts
+from privfield.data.counting.plan import JOINT_CELLS, MAX_CELLS, plan_counts
 from privfield.errors import InputError
 
 Clique = tuple[int, ...]
@@ -111,3 +113,35 @@ def test_bad_requests_are_refused_before_reading(
         plan_counts(shape, cliques, **options)
     with pytest.raises(InputError, match=text):
         count_tables(never(), shape, cliques, **options)
+
+
+@pytest.mark.parametrize("levels", [2, 3, 10, 200])
+def test_many_cliques_are_planned_in_time(levels: int) -> None:
+    """Half a million pairs in seconds: a greedy cover would take hours."""
+    columns = {10: 1000, 200: 60}.get(levels, 300)
+    shape = [levels] * columns
+    pairs = list(itertools.combinations(range(columns), 2))
+    start = time.perf_counter()
+    plan = plan_counts(shape, pairs, weighted=True)
+    assert time.perf_counter() - start < 60
+    assert plan.cells <= MAX_CELLS
+    for clique, home in zip(plan.cliques, plan.homes, strict=True):
+        assert home is not None and set(clique) <= set(plan.tables[home])
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.data())
+def test_a_quick_cover_counts_the_same(draws: st.DataObject) -> None:
+    shape = draws.draw(st.lists(st.sampled_from([1, 2, 3, 10, 130, 300]), min_size=1, max_size=8))
+    clique = st.lists(st.integers(0, len(shape) - 1), max_size=3, unique=True).map(tuple)
+    fits = clique.filter(lambda own: math.prod(shape[column] for column in own) < 10**6)
+    cliques = draws.draw(st.lists(fits, min_size=1, max_size=12))
+    rng = np.random.default_rng(0)
+    columns = tuple(rng.integers(0, n, 500).astype(code_dtype(n)) for n in shape)
+    batch = CodedBatch(columns, 500)
+    expected = count_tables([batch], shape, cliques)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plan_module, "_MOST_GREEDY", 0)
+        plan = plan_counts(shape, cliques)
+    found = count_tables([batch], shape, cliques, plan=plan)
+    assert all(np.array_equal(a, b) for a, b in zip(expected, found, strict=True))

@@ -46,12 +46,13 @@ def count_tables(
     threads: int | None = None,
     *,
     max_cells: int = MAX_CELLS,
+    plan: CountPlan | None = None,
 ) -> list[Counts]:
     """Count every clique over all batches; axes in the order that each clique names its columns.
 
     `threads` workers count (default: the processors this process may use) while the calling thread
     reads; a few batches are held at a time, whatever the number of rows. Either every batch has
-    weights or none has.
+    weights or none has. A `plan` of the same request may be made beforehand.
 
     >>> batch = CodedBatch((np.array([0, 1, 1], np.uint8), np.array([2, 2, 0], np.uint8)), rows=3)
     >>> count_tables([batch], shape=(2, 3), cliques=[(1, 0)])[0].tolist()
@@ -60,7 +61,8 @@ def count_tables(
     threads = _processors() if threads is None else threads
     if threads < 1:
         raise InputError(f"threads must be at least 1, or None. Got {threads}.")
-    plan = plan_counts(shape, cliques, max_cells=max_cells)  # refuses before any row is read
+    if plan is None:
+        plan = plan_counts(shape, cliques, max_cells=max_cells)  # refuses before any row is read
     stream = iter(batches)
     first = next(stream, None)
     if first is None:
@@ -70,7 +72,7 @@ def count_tables(
         plan = plan_counts(shape, cliques, weighted=True, max_cells=max_cells)
     layout = _Layout(plan, weighted)
     groups = _groups(plan, layout, threads)
-    pieces = _pieces(chain([first], stream), plan.shape, weighted)
+    pieces = _pieces(chain([first], stream), plan.shape, weighted, layout)
     del first  # the stream holds it now, and lets it go
     rows = _run(_blocks(pieces, layout.block_rows), layout, groups, threads)
     return _results(plan, groups, rows)
@@ -201,9 +203,13 @@ def _groups(plan: CountPlan, layout: _Layout, threads: int) -> list[_Tables | _P
 
 
 def _pieces(
-    batches: Iterable[CodedBatch], shape: tuple[int, ...], weighted: bool
+    batches: Iterable[CodedBatch], shape: tuple[int, ...], weighted: bool, layout: _Layout
 ) -> Iterator[Piece]:
-    """Each batch once it is checked: kernels trust dtypes, lengths and the total weight."""
+    """Each batch once it is checked: kernels trust dtypes, lengths and the total weight.
+
+    A block waits for many batches, so of each only the columns that the plan uses are held.
+    """
+    unused: NDArray[np.uint8] = np.empty(0, np.uint8)
     total = 0
     for batch in batches:
         if len(batch.columns) != len(shape):
@@ -220,7 +226,10 @@ def _pieces(
             total += _weight(batch.weights, batch.rows)
             if total >= MAX_WEIGHT:
                 raise InputError("weights: their sum must stay below 2**62.")
-        yield batch, slice(0, batch.rows)
+        used = tuple(
+            codes if column in layout.slot else unused for column, codes in enumerate(batch.columns)
+        )
+        yield CodedBatch(used, batch.rows, batch.weights), slice(0, batch.rows)
 
 
 def _weight(weights: Counts, rows: int) -> int:

@@ -13,7 +13,14 @@ import pyarrow as pa
 from privfield.data.coding.coder import LEGAL_TYPES, is_legal, is_text
 from privfield.errors import InputError
 
-BATCH_ROWS = 131_072  # bounds memory; large enough that work per batch does not show
+BATCH_ROWS = 131_072  # large enough that work per batch does not show
+_BATCH_BYTES = 2**25  # of values of 8 bytes: wide tables come in fewer rows
+_LEAST_ROWS = 64
+
+
+def batch_rows(columns: int) -> int:
+    """How many rows of so many columns are held at a time: memory is bounded in bytes."""
+    return max(1, min(BATCH_ROWS, max(_LEAST_ROWS, _BATCH_BYTES // (8 * max(1, columns)))))
 
 
 @dataclass(frozen=True)
@@ -37,7 +44,7 @@ class Source(Protocol):
     kinds: list[str]  # what each wanted column's declared type is: see `kind_of`
 
     def read(self) -> Iterator[RawBatch]:
-        """Start over and yield at most `BATCH_ROWS` rows at a time, in table order."""
+        """Start over and yield at most `batch_rows` rows at a time, in table order."""
 
 
 def check_array(data: Any) -> None:
@@ -61,9 +68,10 @@ def shape_text(data: Any) -> str:
 
 
 def cut(columns: Sequence[Any], rows: int, ragged: bool = False) -> Iterator[RawBatch]:
-    """Batches of at most `BATCH_ROWS` rows, without copying."""
-    for start in range(0, rows, BATCH_ROWS):
-        size = min(BATCH_ROWS, rows - start)
+    """Batches of at most `batch_rows` rows, without copying."""
+    most = batch_rows(len(columns))
+    for start in range(0, rows, most):
+        size = min(most, rows - start)
         yield RawBatch([column.slice(start, size) for column in columns], size, ragged)
 
 

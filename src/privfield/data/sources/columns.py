@@ -20,9 +20,9 @@ import pyarrow as pa
 
 from privfield.data.coding.coder import is_legal
 from privfield.data.guard import guarded
-from privfield.data.sources import base
 from privfield.data.sources.base import (
     RawBatch,
+    batch_rows,
     check_names,
     check_type,
     kind_of,
@@ -63,7 +63,7 @@ class ColumnSource:
 
     def read(self) -> Iterator[RawBatch]:
         """Yield the columns."""
-        rows, most = self._columns[0].rows, base.BATCH_ROWS
+        rows, most = self._columns[0].rows, batch_rows(len(self._columns))
         breaks = {at for column in self._columns for at in column.breaks if at < rows}
         for start, end in pairwise(sorted({*range(0, rows, most), *breaks, rows})):
             size = end - start

@@ -12,9 +12,9 @@ import pyarrow as pa
 from privfield.data.coding.coder import is_text
 from privfield.data.guard import guarded, guarded_items
 from privfield.data.sources.base import (
-    BATCH_ROWS,
     RawBatch,
     Source,
+    batch_rows,
     check_names,
     check_type,
     cut,
@@ -27,6 +27,7 @@ _CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 _PARQUET = (".parquet", ".pq")
 _LEGAL = ", ".join((*_CSV, *_PARQUET))
 _PAGE_BUFFER = 2**20  # read column chunks piece by piece: a row group may be a whole file
+_ALL_BUFFERS = 2**26  # of all columns together
 
 
 def open_files(path: str, wanted: Sequence[str], has_ids: bool) -> Source:
@@ -90,14 +91,16 @@ class ParquetFile:
         import pyarrow.parquet as pq
 
         problem = f"path: {self._path!r} cannot be read: it is damaged or has changed."
+        buffer = max(2**14, min(_PAGE_BUFFER, _ALL_BUFFERS // len(self._wanted)))
         file = guarded(
             lambda: pq.ParquetFile(
-                self._path, read_dictionary=self._texts, buffer_size=_PAGE_BUFFER, pre_buffer=False
+                self._path, read_dictionary=self._texts, buffer_size=buffer, pre_buffer=False
             ),
             problem,
         )
         with file:
-            batches = file.iter_batches(batch_size=BATCH_ROWS, columns=self._wanted)
+            rows = batch_rows(len(self._wanted))
+            batches = file.iter_batches(batch_size=rows, columns=self._wanted)
             for batch in guarded_items(batches, problem):
                 columns = [batch.column(name) for name in self._wanted]
                 yield from cut(columns, batch.num_rows)

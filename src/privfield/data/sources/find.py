@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 
 from privfield.data.guard import guarded, guarded_items
-from privfield.data.sources import base
 from privfield.data.sources.base import (
     RawBatch,
     Source,
+    batch_rows,
     check_array,
     check_names,
     check_type,
@@ -78,8 +78,9 @@ class ArraySource:
 
     def read(self) -> Iterator[RawBatch]:
         """Yield columns of codes."""
-        for start in range(0, len(self._data), base.BATCH_ROWS):
-            rows = self._data[start : start + base.BATCH_ROWS]
+        most = batch_rows(self._data.shape[1])
+        for start in range(0, len(self._data), most):
+            rows = self._data[start : start + most]
             kind = rows.dtype.kind
             size = min(rows.dtype.itemsize, 8)  # extended precision is read as double
             plain = np.dtype(np.uint8) if kind == "b" else np.dtype(f"{kind}{size}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, asdict, dataclass, replace
 from fractions import Fraction
@@ -12,6 +13,7 @@ import numpy as np
 
 from privfield.algebra.contrasts import Scope
 from privfield.data.batch import CodedBatch
+from privfield.data.counting.plan import CountPlan
 from privfield.data.table import open_table, unit_of, unit_weight, weight_grid
 from privfield.errors import InputError
 from privfield.estimation.tables.running_fit import RunningFit
@@ -20,13 +22,13 @@ from privfield.inference.contraction.room import RoomForEdges
 from privfield.mechanisms.edges.gaussian import GaussianPurse
 from privfield.mechanisms.edges.laplace import LaplacePurse
 from privfield.mechanisms.edges.purse import OpenPurse, Piece, Purse
-from privfield.mechanisms.edges.schedule import candidate_pairs, make_schedule
+from privfield.mechanisms.edges.schedule import MOST_PAIRS, candidate_pairs, make_schedule
 from privfield.mechanisms.edges.scores import Counts, Pair
 from privfield.mechanisms.edges.search import Search, combined
 from privfield.mechanisms.edges.selection import Selection
 from privfield.mechanisms.tables.design import Task
 from privfield.mechanisms.tables.measurements import Measurements
-from privfield.mechanisms.tables.mechanism import counted_batches
+from privfield.mechanisms.tables.mechanism import counted_batches, plan_tables
 from privfield.mechanisms.worlds import in_a_crowd, small_tables
 from privfield.privacy.budgets import ZCDP, ApproxDP, Budget, NonPrivate, PureDP
 from privfield.privacy.mechanism import Mechanism, Run, World
@@ -140,9 +142,10 @@ class EdgeSelection(Mechanism[Selection]):
     def open(self, data: Any) -> Run[Selection]:
         """Count all candidate tables in one pass, then choose, test and measure draw by draw."""
         table, terms = open_table(data, self.schema), self.terms
+        plan = plan_tables(self.schema, self._scopes)
 
         def run(randomness: Randomness) -> Selection:
-            counts = self._count(counted_batches(table.batches(), terms))
+            counts = self._count(counted_batches(table.batches(), terms), plan)
             total = int(counts[()]) if terms.rows_are_public else None
 
             def publish(pieces: Sequence[Piece]) -> Measurements:
@@ -160,19 +163,21 @@ class EdgeSelection(Mechanism[Selection]):
                 lambda done: terms.tell("selecting edges", done),
             )
             search.run()
-            plan = purse.schedule
-            choices = tuple(search.choices)
-            return Selection(choices, len(plan.candidates), plan.most, publish(search.pieces))
+            choices, shares = tuple(search.choices), purse.schedule
+            return Selection(choices, len(shares.candidates), shares.most, publish(search.pieces))
 
         return run
 
-    def _count(self, batches: Iterator[CodedBatch]) -> dict[Scope, Counts]:
+    @property
+    def _scopes(self) -> list[Scope]:
+        return [*self._choice[0], *((v,) for v in range(len(self.schema)))]
+
+    def _count(self, batches: Iterator[CodedBatch], plan: CountPlan) -> dict[Scope, Counts]:
         """Every candidate table, every variable and the total, in one pass."""
         from privfield.data.counting.count import count_tables
 
-        shape = self.schema.shape
-        scopes: list[Scope] = [*self._choice[0], *((v,) for v in range(len(shape)))]
-        counts = dict(zip(scopes, count_tables(batches, shape, scopes), strict=True))
+        shape, scopes = self.schema.shape, self._scopes
+        counts = dict(zip(scopes, count_tables(batches, shape, scopes, plan=plan), strict=True))
         counts[()] = np.asarray(counts[0,].sum())
         return counts
 
@@ -249,12 +254,22 @@ def check_choice(
             "schema: there is no pair of variables with at least two levels each (of a table that "
             "fits in memory) to choose from; measure single variables instead."
         )
+    if len(pairs) > MOST_PAIRS:
+        raise InputError(
+            f"schema: {len(schema):,} variables have {len(pairs):,} pairs to choose from; a search "
+            f"takes at most {MOST_PAIRS:,}, those of {_variables_of(MOST_PAIRS):,} variables. "
+            "Nothing was charged. Take fewer variables, or say which cliques to measure."
+        )
     room = RoomForEdges(schema, max_bytes)
     if not room.holds([]):
         raise InputError(
             f"max_bytes: exact inference without any edge needs more than {max_bytes:g} bytes."
         )
     return pairs, room
+
+
+def _variables_of(pairs: int) -> int:
+    return (1 + math.isqrt(1 + 8 * pairs)) // 2
 
 
 def _positions(schema: Schema, candidates: Sequence[Sequence[str]] | None) -> list[Pair] | None:

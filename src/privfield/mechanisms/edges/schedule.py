@@ -15,6 +15,7 @@ TOTAL = Fraction(2, 1000)  # for the number of people, where it is private
 FIRST_LOOK = Fraction(30, 100)  # for the first measurement of the planned number of edges
 EXPLORING = Fraction(60, 100)  # at most, before the last measurement
 MISSES = 3  # in a row end the search
+MOST_PAIRS = 1 << 17  # to choose from; a choice looks at all of them, so many take minutes
 MOST_CELLS = 1 << 26  # of all candidate tables together
 MOST_FOR_CHOICES = 0.25  # of the budget, where there are few people
 _CARE = 60.0  # how much more the noise of all tables matters than the weakest edge

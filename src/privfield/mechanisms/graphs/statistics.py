@@ -285,7 +285,7 @@ def _pair_tables(
     data: Any, schema: Schema | None, variables: int, pairs: list[Edge]
 ) -> Callable[[], tuple[list[Any], int]]:
     """Check everything public; what is returned counts the pairs' tables and the rows."""
-    from privfield.data.counting.count import count_tables
+    from privfield.data.counting.count import count_tables, plan_counts
 
     if schema is None:
         signs = open_signs(data)[0]
@@ -297,9 +297,11 @@ def _pair_tables(
         return count_signs
     table = open_table(data, schema)
 
+    wanted = [*pairs, (0,)]
+    plan = plan_counts(schema.shape, wanted)
+
     def count() -> tuple[list[Any], int]:
-        wanted = [*pairs, (0,)]
-        *found, single = count_tables(table.batches(), schema.shape, wanted)
+        *found, single = count_tables(table.batches(), schema.shape, wanted, plan=plan)
         return found, int(single.sum())
 
     return count

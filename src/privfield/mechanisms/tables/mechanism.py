@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from privfield.algebra.contrasts import centre_whole
 from privfield.data.batch import CodedBatch
+from privfield.data.counting.plan import CountPlan, plan_counts
 from privfield.data.table import open_table, unit_of, unit_weight, weight_grid
 from privfield.errors import InputError
 from privfield.mechanisms.tables.design import Design, Task, choose_design
@@ -150,12 +151,13 @@ class ContingencyTables(Mechanism[Measurements]):
         """Count all tables in one pass, then one draw of noise for all cells."""
         table, terms = open_table(data, self.schema), self.terms
         positions = self._positions
+        plan = plan_tables(self.schema, positions)
 
         def run(randomness: Randomness) -> Measurements:
             from privfield.data.counting.count import count_tables
 
             batches = counted_batches(table.batches(), terms)
-            counts = count_tables(batches, self.schema.shape, positions)
+            counts = count_tables(batches, self.schema.shape, positions, plan=plan)
             total = int(counts[0].sum()) if terms.rows_are_public else None
             terms.tell("adding noise")
             parts, exact = self.chosen.parts, wanted_tables(self.chosen, positions, counts)
@@ -235,6 +237,11 @@ def check_cells(schema: Schema, cliques: Sequence[Sequence[str]]) -> None:
             f"The largest is {tuple(largest)!r} with {schema.cells(largest):,} cells: use smaller "
             "cliques or coarser levels."
         )
+
+
+def plan_tables(schema: Schema, cliques: Sequence[tuple[int, ...]]) -> CountPlan:
+    """How tables will be counted: what takes long for many of them is done before the charge."""
+    return plan_counts(schema.shape, cliques, weighted=weight_grid(schema) != 1)
 
 
 def _check_weights(weights: Sequence[float] | None, cliques: int) -> tuple[float, ...]:
