@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from odd_objects import VALUES, Box, Broken, Colour, Odd, Size, Word, array, deep, series
+from privfield.data.people import People
 from privfield.data.sources import base as sources
 from privfield.data.sources.objects import identity
 from privfield.data.table import open_table
@@ -30,8 +31,13 @@ def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
 def people(ids: Any) -> list[int]:
     """Which rows are the first of their person."""
     schema = Schema({"x": 1000}, unit=Person("id", rows=1))
-    batches = open_table({"x": np.arange(len(ids)), "id": ids}, schema).batches()
-    return [row for batch in batches for row in batch.columns[0].tolist()]
+    known, found, row = People(), list[int](), 0
+    for raw in open_table({"x": np.arange(len(ids)), "id": ids}, schema).source.read():
+        for number in known.numbers(raw.columns[-1]).tolist():
+            if number == len(found):
+                found.append(row)
+            row += 1
+    return found
 
 
 def person(value: Any) -> Any:

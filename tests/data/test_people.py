@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from privfield.data.choice import Choice
 from privfield.data.people import WEIGHT_GRID, People
 from privfield.data.sources import base as sources
 from privfield.data.table import open_table, unit_weight, weight_grid
@@ -37,24 +39,50 @@ def nobody(person: Any) -> bool:
     return person is None or person == "" or person == b"" or person != person
 
 
-def oracle(rows: list[Row], limit: int | None) -> list[tuple[int, int]]:
+def mix(x: int) -> int:
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EB % 2**64
+    return x ^ (x >> 31)
+
+
+def number(person: Any, value: int, rank: int, key: int) -> int:
+    """What decides whether a row counts, from the page: one word holds all of these rows."""
+    name = person.encode() if isinstance(person, str) else person
+    name = name if isinstance(name, bytes) else str(name).encode()
+    salt = hashlib.blake2b(name, digest_size=8, key=key.to_bytes(8, "little")).digest()
+    found = int.from_bytes(salt, "little")
+    for word in (value, rank):
+        found = mix(((found ^ word) + 0x9E3779B97F4A7C15) % 2**64)
+    return found
+
+
+def chosen(person: Any, values: list[int], limit: int, key: int) -> Counter[int]:
+    """The values that count, and how often each."""
+    copies = [(v, rank) for v, many in Counter(values).items() for rank in range(many)]
+    copies.sort(key=lambda copy: (number(person, *copy, key), copy))
+    return Counter(value for value, _ in copies[:limit])
+
+
+def oracle(rows: list[Row], limit: int | None, key: int = 0) -> list[tuple[int, int]]:
     """(value, weight) of the rows that count, by the rules as they are written down."""
-    found, seen = [], Counter[Any]()
-    total = Counter(person for person, _ in rows if not nobody(person))
+    own: dict[Any, list[int]] = {}
     for person, value in rows:
-        if nobody(person):
-            continue
-        seen[person] += 1
-        if limit is None:
-            found.append((value, WEIGHT_GRID // total[person]))
-        elif seen[person] <= limit:
+        if not nobody(person):
+            own.setdefault(person, []).append(value)
+    if limit is None:
+        return [(v, WEIGHT_GRID // len(own[p])) for p, v in rows if not nobody(p)]
+    left = {person: chosen(person, values, limit, key) for person, values in own.items()}
+    found = []
+    for person, value in rows:
+        if not nobody(person) and left[person][value]:
+            left[person][value] -= 1
             found.append((value, 1))
     return found
 
 
-def read(data: Any, limit: int | None) -> list[tuple[int, int]]:
+def read(data: Any, limit: int | None, key: int = 0) -> list[tuple[int, int]]:
     found: list[tuple[int, int]] = []
-    for batch in open_table(data, schema(limit)).batches():
+    for batch in open_table(data, schema(limit)).batches(key):
         assert batch.rows == len(batch.columns[0]) > 0
         assert (batch.weights is None) == (limit is not None)
         weights = [1] * batch.rows if batch.weights is None else batch.weights.tolist()
@@ -65,11 +93,11 @@ def read(data: Any, limit: int | None) -> list[tuple[int, int]]:
 every_kind = pytest.mark.parametrize("kind", sorted(IDS))
 
 
-def draw_rows(draws: st.DataObject, kind: str) -> list[Row]:
+def draw_rows(draws: st.DataObject, kind: str, values: int = 100) -> list[Row]:
     blank = {"text": "", "bytes": b""}.get(kind)
     ids = draws.draw(st.lists(st.sampled_from([*IDS[kind][1], None, blank]), max_size=40))
     ids += [blank, IDS[kind][1][0], None, blank]
-    return [(person, place) for place, person in enumerate(ids)]
+    return [(person, place % values) for place, person in enumerate(ids)]
 
 
 def arrow(kind: str, rows: list[Row]) -> Any:
@@ -84,16 +112,45 @@ def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @every_kind
 @settings(max_examples=10, deadline=None)
-@given(st.data(), st.sampled_from([1, 2, 5, None]))
-def test_which_rows_count_and_how_much(kind: str, draws: st.DataObject, limit: int | None) -> None:
-    rows = draw_rows(draws, kind)
+@given(st.data(), st.sampled_from([1, 2, 5, None]), st.sampled_from([2, 100]))
+def test_which_rows_count_and_how_much(
+    kind: str, draws: st.DataObject, limit: int | None, values: int
+) -> None:
+    rows = draw_rows(draws, kind, values)
+    key = draws.draw(st.integers(0, 2**63 - 1))
     table = arrow(kind, rows)
-    expected = oracle(rows, limit)
-    assert read(table, limit) == expected
+    expected = oracle(rows, limit, key)
+    assert read(table, limit, key) == expected
     coded = table.set_column(1, "id", table["id"].dictionary_encode())
-    assert read(coded, limit) == expected
-    assert read(pl.from_arrow(table), limit) == expected
-    assert read(CONNECTION.from_arrow(table), limit) == expected
+    assert read(coded, limit, key) == expected
+    assert read(pl.from_arrow(table), limit, key) == expected
+    assert read(CONNECTION.from_arrow(table), limit, key) == expected
+    if limit is not None:  # a stream that can be read only once
+        assert read(table.to_reader(), limit, key) == expected
+
+
+@every_kind
+@settings(max_examples=15, deadline=None)
+@given(st.data(), st.sampled_from([1, 3]))
+def test_the_order_of_the_table_decides_nothing(
+    kind: str, draws: st.DataObject, limit: int
+) -> None:
+    """Sorted by what others did, cut into other batches, with others gone: the same rows count."""
+    rows = draw_rows(draws, kind, 6)
+
+    def count(some: list[Row]) -> Counter[Any]:
+        found: Counter[Any] = Counter()
+        for person in {person for person, _ in some if not nobody(person)}:
+            alone = [row for row in some if row[0] == person]
+            found.update((person, value) for value, _ in read(arrow(kind, alone), limit, 7))
+        return found
+
+    expected = count(rows)
+    shuffled = draws.draw(st.permutations(rows))
+    assert count(shuffled) == expected
+    assert Counter(value for value, _ in read(arrow(kind, shuffled), limit, 7)) == Counter(
+        value for (_, value), many in expected.items() for _ in range(many)
+    )
 
 
 @every_kind
@@ -118,7 +175,9 @@ def test_a_person_changes_only_its_own_rows(
 def test_ids_in_csv_are_text_as_they_stand(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_bytes(b'x,id\n1,7\n2,07\n3," 7"\n4,7\n5,\n6,NA\n7,\xff\n8,NA\n9\n10,""\n')
-    assert read(path, 1) == [(1, 1), (2, 1), (3, 1), (6, 1), (7, 1)]
+    found = {value for value, _ in read(path, 1)}
+    assert len(found) == 5
+    assert {2, 3, 7} < found
     half = WEIGHT_GRID // 2
     shared = {1: half, 2: WEIGHT_GRID, 3: WEIGHT_GRID, 4: half, 6: half, 7: WEIGHT_GRID, 8: half}
     assert dict(read(path, None)) == shared
@@ -128,11 +187,13 @@ def test_limits_hold_across_files(tmp_path: Path) -> None:
     for number in (1, 2, 3):
         table = pa.table({"x": [number, number + 10], "id": ["a", f"b{number}"]})
         pq.write_table(table, tmp_path / f"{number}.parquet")
-    assert [value for value, _ in read(tmp_path, 2)] == [1, 11, 2, 12, 13]
+    found = [value for value, _ in read(tmp_path, 2)]
+    assert len(found) == 5
+    assert {11, 12, 13} < set(found)
 
 
 def test_pandas_ids_with_holes() -> None:
-    frame = pd.DataFrame({"x": [1, 2, 3, 4]})
+    frame = pd.DataFrame({"x": [1, 2, 1, 4]})
     frame["id"] = pd.Series([1, None, 1, 2], dtype="Int64")
     assert read(frame, 1) == [(1, 1), (4, 1)]
     frame["id"] = pd.Series(["p", None, "p", "q"])
@@ -141,14 +202,66 @@ def test_pandas_ids_with_holes() -> None:
 
 def test_many_people() -> None:
     rng = np.random.default_rng(0)
-    people = People()
-    ids = rng.integers(0, 5_000, 20_000)
-    kept = np.concatenate([people.first_rows(pa.array(part), 2) for part in np.split(ids, 10)])
-    seen = Counter[int]()
-    for person, keep in zip(ids.tolist(), kept.tolist(), strict=True):
-        seen[person] += 1
-        assert keep == (seen[person] <= 2)
-    assert people.rows.sum() == ids.size
+    rows = [(int(person), int(value)) for person, value in rng.integers(0, (5_000, 9), (20_000, 2))]
+    assert read(arrow("whole", rows), 2, 5) == oracle(rows, 2, 5)
+
+
+def test_ids_say_the_same_whatever_their_type(tmp_path: Path) -> None:
+    """The number 7 in a Parquet file, and the text 7 in a CSV file: the same rows count."""
+    rows = [(person, value) for person in range(40) for value in range(9)]
+    expected = read(arrow("whole", rows), 3, 11)
+    path = tmp_path / "t.csv"
+    path.write_text("x,id\n" + "".join(f"{value},{person}\n" for person, value in rows))
+    assert read(path, 3, 11) == expected
+    assert read({"x": [v for _, v in rows], "id": [p for p, _ in rows]}, 3, 11) == expected
+
+
+def test_every_row_counts_equally_often() -> None:
+    """Over 4,000 people with 8 rows, of which two are equal, each has a chance of 3 in 8."""
+    rows = [(person, value) for person in range(4_000) for value in (0, 0, 1, 2, 3, 4, 5, 6)]
+    counts = np.bincount([value for value, _ in read(arrow("whole", rows), 3, 1)], minlength=7)
+    expected = 4_000 * 3 / 8 * np.array([2, 1, 1, 1, 1, 1, 1])
+    # standard deviations at most 43: a false alarm in 10^9 keys
+    assert np.all(abs(counts - expected) < 6.5 * 43)
+    assert counts.sum() == 12_000
+
+
+def test_another_key_chooses_other_rows() -> None:
+    rows = [(1, value) for value in range(50)]
+    assert len({tuple(read(arrow("whole", rows), 5, key)) for key in range(20)}) > 15
+
+
+def test_wide_rows_are_told_apart() -> None:
+    """Rows of many words that differ in the last column only."""
+    wide = Schema({f"x{j}": 300 for j in range(20)}, unit=Person("id", 4))
+    columns = {f"x{j}": [3] * 8 for j in range(19)} | {"x19": [0, 1, 2, 3, 4, 5, 6, 7]}
+    found = [
+        sorted(
+            code
+            for batch in open_table(
+                {name: values[::step] for name, values in columns.items()} | {"id": ["p"] * 8}, wide
+            ).batches(3)
+            for code in batch.columns[19].tolist()
+        )
+        for step in (1, -1)
+    ]
+    assert found[0] == found[1]
+    assert len(set(found[0])) == 4
+
+
+def test_rows_that_turn_up_later_do_not_count() -> None:
+    """A source whose passes differ: nobody gets more than the limit."""
+    words = (np.array([0, 1, 2, 0], np.uint8),)
+    choice = Choice([1, 2], np.array([3, 1]), (4,), 2, 0)
+    owners = np.array([0, 0, 0, 1])
+    crowded = choice.crowded(owners)
+    choice.look(owners[crowded], [words[0][crowded]])
+    choice.decide()
+    more = np.array([0, 0, 0, 0, 0, 0, 1, 1, 1, 2, -1])
+    values = (np.array([0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 0], np.uint8),)
+    keep = choice.keep(more, values)
+    assert keep[:6].sum() == 2
+    assert keep[6:].tolist() == [True, True, False, False, False]
 
 
 def test_a_person_with_more_rows_than_the_grid_weighs_nothing_more() -> None:
@@ -187,7 +300,7 @@ def test_ids_with_a_full_dictionary_of_small_indices() -> None:
 def test_ids_that_are_decimals() -> None:
     for kind in (pa.decimal32(5, 2), pa.decimal64(5, 2), pa.decimal128(5, 2), pa.decimal256(5, 2)):
         ids = pa.array(["1.00", "1.01", None, "1.00"]).cast(pa.decimal128(5, 2)).cast(kind)
-        assert read(pa.table({"x": [1, 2, 3, 4], "id": ids}), 1) == [(1, 1), (2, 1)]
+        assert read(pa.table({"x": [1, 2, 3, 1], "id": ids}), 1) == [(1, 1), (2, 1)]
 
 
 def test_sharing_needs_two_passes() -> None:

@@ -1,7 +1,8 @@
-"""One person, limited weight: which rows count, and how much, chosen without looking at values."""
+"""Who is who in a table, how many rows each person has, and what each row weighs."""
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ class People:
     """
 
     def __init__(self) -> None:
-        self._numbers: dict[object, int] = {}
+        self._numbers: dict[Hashable, int] = {}
         self._rows: NDArray[np.int64] = np.zeros(1024, np.int64)
         self._shared: NDArray[np.int64] = np.zeros(0, np.int64)
 
@@ -65,20 +66,17 @@ class People:
         people: NDArray[np.int64] = np.array([*table, -1], np.int64)[indices.to_numpy()]
         return people
 
-    def first_rows(self, ids: Any, limit: int) -> NDArray[np.bool_]:
-        """Which rows are among the first `limit` of their person; counts them too."""
-        from privfield.data.coding import kernels
+    @property
+    def ids(self) -> list[Hashable]:
+        """The id of each person, by number."""
+        return list(self._numbers)
 
+    def count(self, ids: Any) -> NDArray[np.int64]:
+        """Count the rows of each person, before `shares` or a choice; who owns each row."""
         people = self.numbers(ids)
-        keep = np.empty(people.size, np.bool_)
-        kernels.keep_first(people, limit, self._rows, keep)
-        return keep
-
-    def count(self, ids: Any) -> None:
-        """Count the rows of each person: the first pass for `shares`."""
-        people = self.numbers(ids)
-        people = people[people >= 0]
-        self._rows[: len(self._numbers)] += np.bincount(people, minlength=len(self._numbers))
+        own = people[people >= 0]
+        self._rows[: len(self._numbers)] += np.bincount(own, minlength=len(self._numbers))
+        return people
 
     def shares(self, ids: Any) -> NDArray[np.int64]:
         """The weight of each row: `WEIGHT_GRID` over its person's number of rows, rounded down.

@@ -40,17 +40,20 @@ def find_variables(data: Any, schema: Schema | None, names: Sequence[str] | None
     return Variables(found, (2,) * len(found))
 
 
-def open_rows(data: Any, schema: Schema | None, variables: Variables) -> Callable[[], Rows]:
-    """Check everything public about the data; the result reads all rows into one small array."""
+def open_rows(data: Any, schema: Schema | None, variables: Variables) -> Callable[[int], Rows]:
+    """Check everything public about the data; the result reads all rows into one small array.
+
+    It takes the key of `Table.batches`.
+    """
     columns = len(variables.names)
     if variables.binary:
         signs = open_signs(data, schema)[0]
-        return lambda: _stack(signs(), columns, np.int8)
+        return lambda key: _stack(signs(key), columns, np.int8)
     assert schema is not None
     table = open_table(data, schema)
     kind: type = np.uint8 if max(variables.shape) <= 256 else np.uint16
-    return lambda: _stack(
-        (np.stack(batch.columns, axis=1) for batch in table.batches()), columns, kind
+    return lambda key: _stack(
+        (np.stack(batch.columns, axis=1) for batch in table.batches(key)), columns, kind
     )
 
 

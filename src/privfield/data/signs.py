@@ -18,33 +18,34 @@ Signs = NDArray[np.int8]
 _MOST_VARIABLES = 8192
 
 
-def read_signs(data: Any, schema: Schema | None = None) -> Iterator[Signs]:
+def read_signs(data: Any, schema: Schema | None = None, key: int = 0) -> Iterator[Signs]:
     """Batches of rows of −1 and +1, in table order.
 
     Arrays are read by one public rule: a value above 0 is +1, anything else (NaN too) is −1.
     Frames and files need a schema whose variables all have two levels: the second level is +1.
+    `key` is that of `Table.batches`.
     """
-    return open_signs(data, schema)[0]()
+    return open_signs(data, schema)[0](key)
 
 
 def open_signs(
     data: Any, schema: Schema | None = None
-) -> tuple[Callable[[], Iterator[Signs]], bool]:
-    """What starts to read the rows, and whether it may do so again; opens the source once."""
+) -> tuple[Callable[[int], Iterator[Signs]], bool]:
+    """What starts to read the rows with a key, and whether it may again; opens the source once."""
     if schema is not None:
         check_two_levels(schema)
     if isinstance(data, np.ndarray):
         check_array(data)
         if schema is not None:
             open_table(data, schema)  # checks the number of columns and the privacy unit
-        return lambda: _array_signs(data), True
+        return lambda key: _array_signs(data), True
     if schema is None:
         raise InputError(
             "schema is needed to read a frame or a file: a pf.Schema with two levels per variable. "
             "Without one, pass a 2-D numpy array (a value above 0 is +1, anything else −1)."
         )
     table = open_table(data, schema)
-    return lambda: _table_signs(table), table.passes
+    return lambda key: _table_signs(table, key), table.passes
 
 
 def stack_signs(data: Any, schema: Schema | None = None) -> Signs:
@@ -60,8 +61,8 @@ def _array_signs(data: NDArray[Any]) -> Iterator[Signs]:
         yield np.where(data[start : start + most] > 0, np.int8(1), np.int8(-1))
 
 
-def _table_signs(table: Table) -> Iterator[Signs]:
-    for batch in table.batches():
+def _table_signs(table: Table, key: int) -> Iterator[Signs]:
+    for batch in table.batches(key):
         ones = np.stack([column > 0 for column in batch.columns], axis=1)
         yield np.where(ones, np.int8(1), np.int8(-1))
 

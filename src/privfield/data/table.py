@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfield.data.batch import CodedBatch
+from privfield.data.choice import Choice
 from privfield.data.coding.coder import Coder
 from privfield.data.coding.rules import reading_rule
 from privfield.data.people import WEIGHT_GRID, People
@@ -17,7 +18,10 @@ from privfield.data.sources.base import RawBatch, Source, check_ids
 from privfield.data.sources.find import find_source
 from privfield.errors import InputError
 from privfield.privacy.adjacency import ROW, Unit
+from privfield.privacy.randomness import Randomness
 from privfield.schema import Schema
+
+_Owned = tuple[NDArray[np.int64], CodedBatch]  # rows, and the number of the person of each
 
 
 def unit_of(schema: Schema | None) -> Unit:
@@ -36,6 +40,17 @@ def unit_weight(schema: Schema) -> int:
     """The largest sum of weights of one privacy unit: of a row 1, of a person all they count."""
     limit = None if schema.unit is None else schema.unit.rows
     return weight_grid(schema) * (1 if limit is None else limit)
+
+
+def row_key(schema: Schema | None, randomness: Randomness) -> int:
+    """What decides which rows of a person count: drawn where there is a limit, and kept.
+
+    It is no secret: the promise holds for every key.
+    """
+    limited = (
+        isinstance(schema, Schema) and schema.unit is not None and schema.unit.rows is not None
+    )
+    return randomness.public_seed() if limited else 0
 
 
 def known_rows(data: Any) -> int | None:
@@ -67,17 +82,18 @@ class Table:
         """Whether the rows can be read more than once; not so for one-shot streams."""
         return self.source.passes
 
-    def batches(self) -> Iterator[CodedBatch]:
+    def batches(self, key: int = 0) -> Iterator[CodedBatch]:
         """Read the records: coded rows in table order, a bounded number at a time.
 
-        Rows that count nothing (no id, or beyond the limit of their person) are left out.
+        Rows that count nothing (no id, or not chosen among those of their person) are left out.
+        Where people have a limit, `key` decides which of their rows count: see `row_key`.
         """
         rows = self.source.read()
         unit = self.schema.unit
         if unit is None:
             return self._all(rows)
         if unit.rows is not None:
-            return self._first(rows, unit.rows)
+            return self._chosen(rows, unit.rows, key)
         return self._shared(rows)
 
     def _all(self, rows: Iterator[RawBatch]) -> Iterator[CodedBatch]:
@@ -85,12 +101,30 @@ class Table:
         for raw in rows:
             yield _code(coders, raw)
 
-    def _first(self, rows: Iterator[RawBatch], limit: int) -> Iterator[CodedBatch]:
+    def _chosen(self, rows: Iterator[RawBatch], limit: int, key: int) -> Iterator[CodedBatch]:
+        """Count, look at people with too many rows, and read what counts: up to three passes."""
         coders, people = self._coders(), People()
+        held: list[_Owned] = []  # what can be read only once
         for raw in rows:
-            keep = people.first_rows(raw.columns[-1], limit)
+            owners = people.count(raw.columns[-1])
+            if not self.passes:
+                held.append((owners, _code(coders, raw)))
+
+        def again() -> Iterator[_Owned]:
+            for raw in self.source.read() if self.passes else ():
+                yield people.numbers(raw.columns[-1]), _code(coders, raw)
+            yield from held
+
+        choice = Choice(people.ids, people.rows.copy(), self.schema.shape, limit, key)
+        if choice.is_needed:
+            for owners, batch in again():
+                crowded = choice.crowded(owners)
+                choice.look(owners[crowded], _filtered(batch, crowded).columns)
+            choice.decide()
+        for owners, batch in again():
+            keep = choice.keep(owners, batch.columns)
             if keep.any():
-                yield _filtered(_code(coders, raw), keep)
+                yield _filtered(batch, keep)
 
     def _shared(self, rows: Iterator[RawBatch]) -> Iterator[CodedBatch]:
         coders, people = self._coders(), People()

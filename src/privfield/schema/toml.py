@@ -32,7 +32,7 @@ _UNIT = """
 #   protects = "row"     each row is a different person (or whatever one row stands for)
 #   protects = "person"  all rows with the same value in the column `id` are one person
 # For "person", `rows` limits how much one person counts:
-#   rows = 5        only the first five rows of each person count
+#   rows = 5        at most five rows of each person count, chosen at random
 #   rows = "share"  all rows count, each with weight 1/(number of that person's rows)
 [unit]
 """

@@ -69,7 +69,7 @@ def number_text(value: float) -> str:
 class Person:
     """The privacy unit "all rows of one person", told apart by an id column.
 
-    ``rows=5`` counts only the first five rows of each person (in the order of the table).
+    ``rows=5`` counts at most five rows of each person, chosen at random, afresh for each release.
     ``rows=None`` counts all of them, each with weight 1/(number of that person's rows), rounded
     down to a public grid, so that a person weighs at most 1. Rows without an id count nothing.
     """

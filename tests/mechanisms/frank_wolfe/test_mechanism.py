@@ -53,7 +53,7 @@ def ising(p, radius):
 
 
 def sums_for(regressions, rows, steps, digits=None, max_bytes=2.0**30):
-    held = Rows(iter([rows]), lambda: iter([rows]), digits, max_bytes)
+    held = Rows(lambda key: iter([rows]), True, digits, max_bytes)
     held.load()
     return Gradients(regressions, held, steps, max_bytes)
 
@@ -139,7 +139,7 @@ def test_however_the_rows_are_held_the_gradients_are_the_same():
         (None, 60_000),
         (None, 0),
     ]:
-        held = Rows(iter([rows]), lambda: iter([rows]), digits, memory)
+        held = Rows(lambda key: iter([rows]), True, digits, memory)
         held.load()
         seen = []
 

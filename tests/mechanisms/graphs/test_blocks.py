@@ -61,7 +61,7 @@ def test_a_ragged_record_in_a_csv_file_changes_one_block(tmp_path):
         path = tmp_path / "rows.csv"
         path.write_text("\n".join(["a,b", first, *lines[1:], ""]))
         schema = pf.Schema({"a": ["n", "y"], "b": ["n", "y"]})
-        rows = open_rows(path, schema, find_variables(path, schema, None))()
+        rows = open_rows(path, schema, find_variables(path, schema, None))(0)
         assert len(rows) == 60
         parts.append([part.tolist() for part in cut_evenly(rows, 7, Words(drawn))])
     assert sum(a != b for a, b in zip(*parts, strict=True)) == 1

@@ -14,7 +14,7 @@ import numpy as np
 from privfield.algebra.contrasts import Scope
 from privfield.data.batch import CodedBatch
 from privfield.data.counting.plan import CountPlan
-from privfield.data.table import open_table, unit_of, unit_weight, weight_grid
+from privfield.data.table import open_table, row_key, unit_of, unit_weight, weight_grid
 from privfield.errors import InputError
 from privfield.estimation.tables.running_fit import RunningFit
 from privfield.inference.contraction.plan import DEFAULT_MAX_BYTES
@@ -145,7 +145,8 @@ class EdgeSelection(Mechanism[Selection]):
         plan = plan_tables(self.schema, self._scopes)
 
         def run(randomness: Randomness) -> Selection:
-            counts = self._count(counted_batches(table.batches(), terms), plan)
+            batches = table.batches(row_key(self.schema, randomness))
+            counts = self._count(counted_batches(batches, terms), plan)
             total = int(counts[()]) if terms.rows_are_public else None
 
             def publish(pieces: Sequence[Piece]) -> Measurements:

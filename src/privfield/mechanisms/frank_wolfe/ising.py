@@ -149,4 +149,4 @@ def open_signs(data: Any, schema: Schema | None, p: int, max_bytes: float) -> Ro
     if isinstance(data, np.ndarray) and data.ndim == 2 and data.shape[1] != p:
         raise InputError(f"data must have {p} columns; got {data.shape[1]}.")
     read, again = open_source(data, schema)
-    return Rows(read(), read if again else None, Digits((2,) * p, -1, 2), max_bytes)
+    return Rows(read, again, Digits((2,) * p, -1, 2), max_bytes)

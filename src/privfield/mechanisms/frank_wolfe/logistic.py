@@ -109,12 +109,12 @@ class LogisticFrankWolfe(FrankWolfe):
         if features.shape[1] != self.features:
             raise InputError(f"X must have {self.features} columns; got {features.shape[1]}.")
 
-        def read() -> Iterator[Codes]:
+        def read(key: int) -> Iterator[Codes]:
             for start in range(0, len(features), _BATCH):
                 part = slice(start, start + _BATCH)
                 yield code_rows(features[part], labels[part], self.bound)
 
-        return Rows(read(), read, None, self.max_bytes)
+        return Rows(read, True, None, self.max_bytes)
 
     @classmethod
     def worlds(cls, terms: Terms) -> Iterator[World]:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from privfield.data.table import unit_weight
+from privfield.data.table import row_key, unit_weight
 from privfield.errors import InputError
 from privfield.mechanisms.frank_wolfe.gradients import Chosen, Gradients, Regressions
 from privfield.mechanisms.frank_wolfe.laws import AsPrinted, Best, printed_scale
@@ -207,7 +207,7 @@ class FrankWolfe(Mechanism[Trajectory]):
 
         def run(randomness: Randomness) -> Trajectory:
             terms.tell("reading")
-            rows.load()
+            rows.load(row_key(self.schema, randomness))
             steps = self.steps or self._default_steps(self.declared_rows or rows.total)
             moves = max(steps - 1, 1) if self.is_printed else steps
             law = self.law(steps, rows.total)

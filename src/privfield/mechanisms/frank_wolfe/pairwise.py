@@ -128,12 +128,12 @@ class PairwiseFrankWolfe(FrankWolfe):
         """As codes of levels."""
         table = open_table(data, self.schema)
 
-        def read() -> Iterator[Codes]:
-            for batch in table.batches():
+        def read(key: int) -> Iterator[Codes]:
+            for batch in table.batches(key):
                 yield np.stack(batch.columns, axis=1)
 
         digits = Digits(self.schema.shape)
-        return Rows(read(), read if table.passes else None, digits, self.max_bytes)
+        return Rows(read, table.passes, digits, self.max_bytes)
 
     @classmethod
     def worlds(cls, terms: Terms) -> Iterator[World]:

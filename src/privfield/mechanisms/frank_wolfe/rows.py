@@ -52,15 +52,16 @@ class Digits:
 class Rows:
     """The rows of a source. How they are held changes no result, only time and memory.
 
-    `first` is read once; `again` starts another pass, or is None if there can be none.
+    `read` starts a pass with the key of `Table.batches`; it can do so again where it `passes`.
     """
 
-    first: Iterator[Codes]
-    again: Callable[[], Iterator[Codes]] | None
+    read: Callable[[int], Iterator[Codes]]
+    passes: bool
     digits: Digits | None
     max_bytes: float
     total: int = 0
     counts: NDArray[np.int64] | None = None
+    _key: int = 0
     _held: list[Codes] | None = field(default_factory=list)
 
     @property
@@ -68,22 +69,24 @@ class Rows:
         """Whether the rows are in memory."""
         return self._held is not None
 
-    def load(self) -> None:
+    def load(self, key: int = 0) -> None:
         """Read all rows once; keep them where they fit, or where they cannot be read again."""
+        self._key = key
+        first = self.read(key)
         if self.digits is not None and self.digits.few:
-            rows, self.counts, self.total = self.digits.count(self.first)
+            rows, self.counts, self.total = self.digits.count(first)
             self._held = [rows]
             return
         kept: list[Codes] = []
         used = 0
-        for batch in self.first:
+        for batch in first:
             self.total += len(batch)
             used += batch.nbytes
-            if used <= self.max_bytes or self.again is None:
+            if used <= self.max_bytes or not self.passes:
                 kept.append(batch)
             else:
                 kept.clear()
-        self._held = kept if used <= self.max_bytes or self.again is None else None
+        self._held = kept if used <= self.max_bytes or not self.passes else None
 
     def blocks(self, size: int) -> Iterator[tuple[Codes, NDArray[np.int64] | None]]:
         """Pieces of at most that many rows, with the number of times each row counts."""
@@ -92,11 +95,7 @@ class Rows:
                 part = slice(start, start + size)
                 yield self._held[0][part], self.counts[part]
             return
-        batches = iter(self._held) if self._held is not None else self._again()
+        batches = iter(self._held) if self._held is not None else self.read(self._key)
         for batch in batches:
             for start in range(0, len(batch), size):
                 yield batch[start : start + size], None
-
-    def _again(self) -> Iterator[Codes]:
-        assert self.again is not None
-        return self.again()

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfield.checks import check_whole
-from privfield.data.signs import check_variables, read_signs
+from privfield.data.signs import check_variables, open_signs
+from privfield.data.table import row_key
 from privfield.errors import InputError
 from privfield.mechanisms.frank_wolfe.steps import check_declared_rows
 from privfield.mechanisms.worlds import rows_of
@@ -204,11 +205,12 @@ class PseudolikelihoodGradients(Mechanism[PseudolikelihoodTrajectory]):
     def open(self, data: Any) -> Run[PseudolikelihoodTrajectory]:
         """Read all rows, then one draw for each step."""
         check_variables(data, self.schema, self.names if self.schema is None else None)
-        batches, terms, p = read_signs(data, self.schema), self.terms, len(self.names)
+        read, terms, p = open_signs(data, self.schema)[0], self.terms, len(self.names)
         (steps, clip), law = self.settings, self.priced[0]
 
         def run(randomness: Randomness) -> PseudolikelihoodTrajectory:
             terms.tell("reading")
+            batches = read(row_key(self.schema, randomness))
             signs = np.concatenate([np.empty((0, p), np.int8), *batches])
             rows = float(check_declared_rows(self.declared_rows) or max(1, len(signs)))
             joint = np.zeros((p, p + 1))

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfield.checks import check_whole
-from privfield.data.table import Table, open_table
+from privfield.data.table import Table, open_table, row_key
 from privfield.errors import InputError
 from privfield.mechanisms.tables.mechanism import check_cells, check_cliques
 from privfield.mechanisms.worlds import rows_of
@@ -233,7 +233,7 @@ class StochasticGradients(Mechanism[SGDTrajectory]):
 
         def run(randomness: Randomness) -> SGDTrajectory:
             terms.tell("reading")
-            columns = _columns(table)
+            columns = _columns(table, row_key(self.schema, randomness))
             theta = np.zeros(cells.count)
             found = np.empty((steps, cells.count), np.int64)
             for step in range(steps):
@@ -328,8 +328,8 @@ def clipped_sum(
     return MASS * counts - int(counts[: cells.starts[1]].sum()) * mass
 
 
-def _columns(table: Table) -> list[NDArray[Any]]:
-    batches = list(table.batches())
+def _columns(table: Table, key: int) -> list[NDArray[Any]]:
+    batches = list(table.batches(key))
     if not batches:
         return [np.zeros(0, np.uint8) for _ in table.schema.names]
     return [np.concatenate(columns) for columns in zip(*(b.columns for b in batches), strict=True)]

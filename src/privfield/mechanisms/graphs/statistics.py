@@ -214,7 +214,7 @@ class CorrelationGraph(StatisticGraph):
         signs = open_signs(data, self.schema)[0]
 
         def find() -> Found:
-            pairs, singles, rows = sum_moments(signs(), len(self.names))
+            pairs, singles, rows = sum_moments(signs(0), len(self.names))
             statistics = covariances(pairs, singles, rows) if self.centred else pairs
             unit = rows**2 if self.centred else rows
             return *threshold_graph(statistics, self.bound * unit), rows
@@ -291,7 +291,7 @@ def _pair_tables(
         signs = open_signs(data)[0]
 
         def count_signs() -> tuple[list[Any], int]:
-            moments = sum_moments(signs(), variables)
+            moments = sum_moments(signs(0), variables)
             return [_table_of_signs(*moments, i, j) for i, j in pairs], moments[2]
 
         return count_signs

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from privfield.checks import check_whole
 from privfield.data.rows import Rows, Variables, find_variables, open_rows
-from privfield.data.table import known_rows, unit_of
+from privfield.data.table import known_rows, row_key, unit_of
 from privfield.errors import InputError
 from privfield.mechanisms.graphs.block_plan import MOST_BLOCKS, RULES, plan_blocks, possible_edges
 from privfield.mechanisms.graphs.blocks import cut_by_coins, cut_evenly
@@ -166,7 +166,7 @@ class StableStructure(StableGraph):
 
         def run(randomness: Randomness) -> StructureRelease:
             terms.tell("reading")
-            rows = read()
+            rows = read(row_key(self.schema, randomness))
             decide = self._vote if private else self._learn
             chosen = self.let_out(randomness, decide(rows, built, randomness))
             edges = None if chosen is None else [built.candidates[n] for n in chosen]

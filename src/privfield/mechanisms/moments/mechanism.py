@@ -9,8 +9,8 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from privfield.data.signs import check_variables, read_signs
-from privfield.data.table import unit_of, unit_weight
+from privfield.data.signs import check_variables, open_signs
+from privfield.data.table import row_key, unit_of, unit_weight
 from privfield.errors import InputError
 from privfield.mechanisms.moments.moments import Moments
 from privfield.mechanisms.moments.sums import sum_moments
@@ -132,10 +132,11 @@ class SecondMoments(Mechanism[Moments]):
     def open(self, data: Any) -> Run[Moments]:
         """Sum in one pass, then one draw of noise for all numbers."""
         check_variables(data, self.schema, self.names if self.schema is None else None)
-        batches, terms, size = read_signs(data, self.schema), self.terms, len(self.names)
+        read, terms, size = open_signs(data, self.schema)[0], self.terms, len(self.names)
 
         def run(randomness: Randomness) -> Moments:
             terms.tell("counting")
+            batches = read(row_key(self.schema, randomness))
             pairs, singles, rows = sum_moments(batches, size)
             upper = np.triu_indices(size, 1)
             count = [] if terms.rows_are_public else [rows]

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfield.checks import check_whole_or_none
-from privfield.data.table import unit_of, unit_weight
+from privfield.data.table import row_key, unit_of, unit_weight
 from privfield.errors import InputError
 from privfield.mechanisms.frank_wolfe.steps import check_declared_rows
 from privfield.mechanisms.parities.answers import Method, ParityAnswers, count_sets
@@ -90,15 +90,17 @@ class ParityMechanism(Mechanism[ParityAnswers]):
 
     def open(self, data: Any) -> Run[ParityAnswers]:
         """Sum all parities in one pass; everything else follows from the sums."""
-        from privfield.data.signs import read_signs
+        from privfield.data.signs import open_signs
 
-        batches = read_signs(data, self.schema)
+        read = open_signs(data, self.schema)[0]
         if isinstance(data, np.ndarray) and data.shape[1] != self.variables:
             raise InputError(f"data must have {self.variables} columns; got {data.shape[1]}.")
 
         def run(randomness: Randomness) -> ParityAnswers:
             self.terms.tell("counting parities")
-            counts, rows = ParitySums(self.variables, self.order).of(batches)
+            counts, rows = ParitySums(self.variables, self.order).of(
+                read(row_key(self.schema, randomness))
+            )
             self.terms.tell("answering parities")
             return self._answer(counts, rows, randomness)
 

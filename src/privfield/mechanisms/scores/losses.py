@@ -22,7 +22,7 @@ from privfield.data.people import WEIGHT_GRID
 from privfield.data.sequences.form import SequenceForm
 from privfield.data.sequences.read import SequenceSource
 from privfield.data.signs import open_signs
-from privfield.data.table import open_table
+from privfield.data.table import open_table, row_key
 from privfield.errors import InputError
 from privfield.mechanisms.chains.mechanism import DEFAULT_LIMIT
 from privfield.mechanisms.tables.mechanism import counted_batches
@@ -30,11 +30,12 @@ from privfield.models.base import Model
 from privfield.models.chain import ChainModel
 from privfield.models.ising import SpinModel
 from privfield.privacy.adjacency import Adjacency
+from privfield.privacy.randomness import Randomness
 from privfield.privacy.terms import Terms
 from privfield.schema import Schema
 
 Whole = NDArray[np.int64]
-Totals = Callable[[], tuple[int, int]]
+Totals = Callable[[Randomness], tuple[int, int]]  # it may ask for a public key, and no more
 
 _FINEST = 20  # at most 2^20 grid steps of one nat
 _WIDEST = 30  # at most 2^30 of a record: 2^32 records still add up in 64 bits
@@ -130,9 +131,9 @@ class RowLosses:
         least, tables = whole_potentials(self.model, steps)
         cliques = self.model.factors.cliques
 
-        def total() -> tuple[int, int]:
+        def total(randomness: Randomness) -> tuple[int, int]:
             lost = counted = 0
-            for batch in counted_batches(batches(), terms):
+            for batch in counted_batches(batches(row_key(self.schema, randomness)), terms):
                 found = row_losses(batch.columns, batch.rows, cliques, tables, least, steps.most)
                 lost += _shared(found, batch.weights)
                 counted += _shared(np.full(batch.rows, steps.each), batch.weights)
@@ -140,13 +141,13 @@ class RowLosses:
 
         return total
 
-    def _batches(self, data: Any) -> Callable[[], Iterator[CodedBatch]]:
+    def _batches(self, data: Any) -> Callable[[int], Iterator[CodedBatch]]:
         if not (isinstance(self.model, SpinModel) and isinstance(data, np.ndarray)):
             return open_table(data, self.schema).batches
         read = open_signs(data, self.schema)[0]  # arrays of ±1, as the learners read them
 
-        def batches() -> Iterator[CodedBatch]:
-            for signs in read():
+        def batches(key: int) -> Iterator[CodedBatch]:
+            for signs in read(key):
                 columns = tuple((column > 0).astype(np.uint8) for column in signs.T)
                 yield CodedBatch(columns, len(signs))
 
@@ -240,7 +241,7 @@ class PersonLosses:
             whole_logs(table, steps) for table in (self.model.initial, self.model.transition)
         )
 
-        def total() -> tuple[int, int]:
+        def total(randomness: Randomness) -> tuple[int, int]:
             from privfield.data.sequences.kernels import lose_people
 
             terms.tell("reading")

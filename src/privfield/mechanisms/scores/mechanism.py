@@ -161,7 +161,7 @@ class HeldOutScore(Mechanism[ReleasedScore]):
         total = self.losses.open(data, self.steps, self.terms)
 
         def run(randomness: Randomness) -> ReleasedScore:
-            lost, counted = (min(each, _LARGEST) for each in total())
+            lost, counted = (min(each, _LARGEST) for each in total(randomness))
             self.terms.tell("adding noise")
             values = np.array([lost] if self.public else [lost, counted], np.int64)
             noisy = randomness.draw("score", Noise.on(self._noise[0], values.size), values)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from privfield.algebra.contrasts import centre_whole
 from privfield.data.batch import CodedBatch
 from privfield.data.counting.plan import CountPlan, plan_counts
-from privfield.data.table import open_table, unit_of, unit_weight, weight_grid
+from privfield.data.table import open_table, row_key, unit_of, unit_weight, weight_grid
 from privfield.errors import InputError
 from privfield.mechanisms.tables.design import Design, Task, choose_design
 from privfield.mechanisms.tables.measurements import Measurements
@@ -156,7 +156,7 @@ class ContingencyTables(Mechanism[Measurements]):
         def run(randomness: Randomness) -> Measurements:
             from privfield.data.counting.count import count_tables
 
-            batches = counted_batches(table.batches(), terms)
+            batches = counted_batches(table.batches(row_key(self.schema, randomness)), terms)
             counts = count_tables(batches, self.schema.shape, positions, plan=plan)
             total = int(counts[0].sum()) if terms.rows_are_public else None
             terms.tell("adding noise")
