@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from typing import Any, TypeAlias
@@ -43,12 +44,20 @@ def rows_of(columns: int) -> Build:
 
 
 def people_of(names: Sequence[str]) -> Build:
-    """People as a frame with an id column."""
+    """People as a frame with an id column.
+
+    Ids say what a person is, and the how manieth of those: without one person, the others keep
+    theirs, on which it depends which of their rows count.
+    """
 
     def build(units: Sequence[Any]) -> Any:
         import pyarrow as pa
 
-        ids = [str(number) for number, person in enumerate(units) for _ in person]
+        known: Counter[Any] = Counter()
+        ids = []
+        for person in map(tuple, units):
+            ids += [f"{person} {known[person]}"] * len(person)
+            known[person] += 1
         rows = [row for person in units for row in person]
         columns = {name: [row[place] for row in rows] for place, name in enumerate(names)}
         types = {name: pa.int64() for name in names}
