@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import math
+import re
+
 import numpy as np
 
 from privfield.errors import InputError
+
+_BYTES = {"": 1} | {letter: 1000**power for power, letter in enumerate("KMGT", 1)}
+_BINARY = {f"{letter}I": 1024**power for power, letter in enumerate("KMGT", 1)}
+_MOST_BYTES = 10**18
 
 
 def check_rng(rng: object) -> np.random.Generator:
@@ -40,3 +47,19 @@ def shown(value: object) -> str:
     """A setting as errors show it: never pages long."""
     text = repr(value) if not isinstance(value, int) or abs(value) < 10**30 else "a huge number"
     return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def check_bytes(given: object, name: str) -> float:
+    """Bytes from a number or from text such as "8GB" (10⁹) or "512MiB" (2²⁰)."""
+    wrong = InputError(f"{name} must be bytes or text such as 8GB or 512MiB; got {given!r}.")
+    if isinstance(given, str):
+        found = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*([KMGT]?I?)B?\s*", given.upper())
+        units = _BYTES | _BINARY
+        if found is None or found[2] not in units:
+            raise wrong
+        given = float(found[1]) * units[found[2]]
+    if isinstance(given, bool) or not isinstance(given, int | float | np.integer | np.floating):
+        raise wrong
+    if not (math.isfinite(given) and 1 <= given <= _MOST_BYTES):
+        raise InputError(f"{name} must lie between 1 byte and 1e18; got {given:g}.")
+    return float(given)

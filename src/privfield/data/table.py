@@ -82,6 +82,13 @@ class Table:
         """Whether the rows can be read more than once; not so for one-shot streams."""
         return self.source.passes
 
+    def count_rows(self) -> int | None:
+        """How many rows the source has, for those who may know; None if reading uses them up."""
+        if not self.passes:
+            return None
+        known = getattr(self.source, "count_rows", None)
+        return known() if known is not None else sum(batch.rows for batch in self.source.read())
+
     def batches(self, key: int = 0) -> Iterator[CodedBatch]:
         """Read the records: coded rows in table order, a bounded number at a time.
 

@@ -21,6 +21,7 @@ from privfield.reporting import drawing
 from privfield.reporting import sentences as words
 from privfield.reporting.edge_table import edge_table
 from privfield.reporting.findings import Findings, summary
+from privfield.words import counted, exact_text
 
 Content = dict[str, Any]
 
@@ -93,7 +94,7 @@ def graph_page(
     if rows is None and found.total_is_public:
         rows = found.total
     page["lead"] = (
-        f"A graphical model of {words.counted(len(model.schema), 'variable')}"
+        f"A graphical model of {counted(len(model.schema), 'variable')}"
         + words.rows_words(card, rows)
         + (f", made on {card.created}." if card is not None else ".")
     )
@@ -122,7 +123,7 @@ def _tiles(
 ) -> list[dict[str, str]]:
     tiles = []
     if rows is not None:
-        tiles.append({"name": "Records", "value": words.number(rows), "note": "a public number"})
+        tiles.append({"name": "Records", "value": exact_text(rows), "note": "a public number"})
     elif found.total is not None:
         note = "estimated from noisy numbers"
         tiles.append({"name": "Records", "value": f"≈ {found.total:,.0f}", "note": note})
@@ -130,7 +131,7 @@ def _tiles(
         edges = len(found.edges) - count["absent"]
         tiles.append({"name": "Edges", "value": f"{edges:,}", "note": "no intervals are known"})
     else:
-        note = f"{count['uncertain']:,} uncertain, of {words.counted(pairs, 'pair')}"
+        note = f"{count['uncertain']:,} uncertain, of {counted(pairs, 'pair')}"
         if count["chance"]:
             note = f"{count['chance']:,} may be chance; {note}"
         clear = count["clear"] + count["chance"]
@@ -327,7 +328,7 @@ def _methods(
     how = "" if card is None or card.method is None else f" ({card.method})"
     parts = [
         "We estimated a graphical model (Markov random field) of "
-        f"{words.counted(len(model.schema), kind + 'variable')}{words.rows_words(card, rows)} with "
+        f"{counted(len(model.schema), kind + 'variable')}{words.rows_words(card, rows)} with "
         f"privfield {version}{how}.",
         words.privacy_sentence(card, model.stamp),
     ]
@@ -347,7 +348,7 @@ def _methods(
         )
     if found.method != "none" and pairs:
         parts.append(
-            f"Of {words.counted(pairs, 'pair')} of variables, "
+            f"Of {counted(pairs, 'pair')} of variables, "
             f"{count['clear'] + count['chance']:,} had an "
             f"interval that excludes zero; {count['clear']:,} of these stand out at a nominal "
             f"false discovery rate of {1 - level:.0%} (Benjamini and Hochberg)."
@@ -419,7 +420,7 @@ def facts(model: Any, card: Card | None) -> list[tuple[str, str]]:
 
 def _records(card: Card) -> str:
     if card.rows is not None:
-        return words.number(card.rows)
+        return exact_text(card.rows)
     public = card.adjacency is Adjacency.REPLACE_ONE and card.unit == "row"
     return "not recorded" if public else "not public"
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from privfield.models.card import Card, guarantee
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import ZCDP, ApproxDP, Budget, NonPrivate, PureDP
+from privfield.words import exact_text
 
 _DELTA = 1e-6  # at which a cost in ρ is told in ε, where nothing else was asked for
 
@@ -43,18 +43,6 @@ def promise_of(card: Card | None) -> Promise:
         return Promise(cost.epsilon, cost.delta)
     delta = max(_DELTA, 2 * cost.as_cost().delta)
     return Promise(cost.epsilon_at(delta), delta)
-
-
-def number(value: float) -> str:
-    """A number as people write it: 5,000, 0.0244, 1e-06."""
-    if value == int(value) and abs(value) < 1e15:
-        return f"{int(value):,}"
-    return f"{value:.3g}"
-
-
-def counted(count: int, noun: str) -> str:
-    """ "1 variable", "2,000 variables"."""
-    return f"{count:,} {noun}{'s' * (count != 1)}"
 
 
 def unit_words(card: Card) -> str:
@@ -203,7 +191,7 @@ def privacy_sentence(card: Card | None, stamp: str | None) -> str:
 def rows_words(card: Card | None, rows: float | None) -> str:
     """From how many rows, where that is public."""
     count = rows if card is None or card.rows is None else card.rows
-    return "" if count is None else f" from {number(count)} record{'s' * (count != 1)}"
+    return "" if count is None else f" from {exact_text(count)} record{'s' * (count != 1)}"
 
 
 def citation(version: str) -> str:
@@ -212,9 +200,3 @@ def citation(version: str) -> str:
         f"The privfield maintainers. privfield: graphical models from sensitive data under "
         f"differential privacy. Version {version}."
     )
-
-
-def listing(names: Sequence[str], most: int = 5) -> str:
-    """A few names, and how many more."""
-    shown = ", ".join(names[:most])
-    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"

@@ -58,6 +58,10 @@ class FileSource:
         kinds = zip(*(file.kinds for file in files), strict=True)
         self.kinds = ["float" if "float" in each else each[0] for each in kinds]
 
+    def count_rows(self) -> int:
+        """How many rows there are: Parquet files say so, CSV files are read."""
+        return sum(file.count_rows() for file in self._files)
+
     def read(self) -> Iterator[RawBatch]:
         """Yield the rows of each file in turn."""
         for file in self._files:
@@ -85,6 +89,12 @@ class ParquetFile:
         self._texts = [
             name for name, kind in zip(wanted[:variables], types, strict=False) if is_text(kind)
         ]
+
+    def count_rows(self) -> int:
+        """As the file says."""
+        import pyarrow.parquet as pq
+
+        return int(pq.read_metadata(self._path).num_rows)
 
     def read(self) -> Iterator[RawBatch]:
         """Yield the wanted columns."""

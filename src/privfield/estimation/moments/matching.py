@@ -24,13 +24,13 @@ from privfield.errors import InputError
 from privfield.estimation.moments.exact import ExactMoments, fits
 from privfield.estimation.moments.newton import Matching
 from privfield.estimation.moments.prior import choose_prior, own_variance
+from privfield.inference.contraction.plan import QUICK_BYTES
 from privfield.inference.factors import Table
 from privfield.inference.sampling.dense import Chains, Engine
 from privfield.mechanisms.moments.moments import Moments
 from privfield.models.ising import IsingModel
 from privfield.progress import Progress, ProgressCallback
 
-EXACT_BYTES = 100 * 2**20  # about 20 variables: a tenth of a second for each evaluation
 _LEAST_VARIANCE = 1e-9  # stands for "no noise"
 _RIDGE = 1e-9  # keeps maximum likelihood finite where data would send it to infinity
 _LEAST_PRIOR, _MOST_PRIOR = 2.0**-12, 1.0
@@ -44,7 +44,7 @@ def match_moments(
     *,
     shrinkage: bool = True,
     method: str = "auto",
-    max_bytes: float = EXACT_BYTES,
+    max_bytes: float = QUICK_BYTES,
     rng: np.random.Generator | None = None,
     progress: ProgressCallback | None = None,
 ) -> IsingModel:

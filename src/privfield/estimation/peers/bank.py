@@ -220,3 +220,14 @@ def _check_folder(folder: Any) -> Path | None:
     if not place.is_dir():
         raise InputError(f"cache: there is no folder {str(place)!r}.")
     return place.resolve()
+
+
+def expected_pull(
+    network: PublicNetwork,
+    guess: float,
+    folder: str | os.PathLike[str] | None = None,
+    progress: ProgressCallback | None = None,
+) -> float:
+    """The median of max_i |Σ_j J_ij σ_j| over outcomes simulated with β = guess, in whole units."""
+    station = open_bank(network, pull=True, folder=folder).at(guess, progress)
+    return float(np.median(station.draws[:, -1])) / network.unit

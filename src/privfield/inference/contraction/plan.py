@@ -17,6 +17,7 @@ from privfield.inference.contraction.tree import Node, Scope, build_tree
 from privfield.inference.factors import Table, aligned
 
 DEFAULT_MAX_BYTES = 4 * 2**30
+QUICK_BYTES = 100 * 2**20  # a run takes a tenth of a second: 20 binary variables at once
 _KEEP_BYTES = 256 * 2**20  # a larger workspace is not kept between runs
 _SMALL_BYTES = 4 * 2**20  # a larger plan is not kept for the next model of the same structure
 _KEPT_PLANS = 32

@@ -20,6 +20,7 @@ from privfield.privacy.noise import NoiseLaw, gaussian_scale
 from privfield.privacy.randomness import Randomness
 from privfield.privacy.selection import selection_scale_zcdp
 from privfield.privacy.terms import Terms
+from privfield.words import bytes_text
 
 MOST_VARIABLES = 20
 _MOST_ROUNDS = 1_000
@@ -44,8 +45,8 @@ class MultiplicativeWeights(ParityRounds):
         if self.variables > MOST_VARIABLES:
             raise InputError(
                 f"method='pmw' keeps a weight for each of 2^{self.variables} states, "
-                f"{_memory(self.variables)} of memory; it is for up to {MOST_VARIABLES} variables. "
-                "Use method='gaussian' or 'sepfem'."
+                f"{bytes_text(8 * 2.0**self.variables)} of memory; it is for up to "
+                f"{MOST_VARIABLES} variables. Use method='gaussian' or 'sepfem'."
             )
 
     @property
@@ -153,13 +154,3 @@ class Synthetic:
         up = math.exp(target - now)
         total = ((1 + now) * up + (1 - now) / up) / 2
         multiply_parity(self._density, self._places[pick], up / total, 1 / up / total)
-
-
-def _memory(variables: int) -> str:
-    """How much 2^variables numbers take, for people."""
-    size = 8 * 2.0**variables
-    for unit in ("bytes", "KB", "MB", "GB", "TB"):
-        if size < 1000 or unit == "TB":
-            break
-        size /= 1000
-    return f"{size:,.3g} {unit}"
