@@ -41,7 +41,8 @@ def test_from_a_csv_to_a_report(study, tmp_path):
         *("--ledger", "l.ledger", "--yes", "--json", "-o", "m.pf"),
     )
     found = json.loads(ok(fit))
-    assert found["cost"]["kind"] == "zcdp" and found["expected_error"] > 0
+    assert found["method"] == plan["recommended"] == "moments"
+    assert found["expected_error"] == pytest.approx(plan["expected_error"])
     assert found["ledger"]["remaining"] is None  # a new ledger has this fit's budget
     for told in (
         "This will spend  ε = 1, δ = 1e-06",

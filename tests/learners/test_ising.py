@@ -61,18 +61,18 @@ def test_budgets_of_other_kinds_are_converted_and_shown():
     ("rows", "p", "options", "expected"),
     [
         (1000, 4, {}, "moments"),
-        (8, 10, {}, "frank-wolfe"),
+        (8, 10, {}, "moments"),
         (8, 10, {"declared_rows": 10_000}, "moments"),
-        (1000, 4, {"declared_rows": 5}, "frank-wolfe"),
+        (1000, 4, {"declared_rows": 5}, "moments"),
         (8, 10, {"adjacency": "add-remove"}, "moments"),
-        (8, 10, {"adjacency": "add-remove", "declared_rows": 8}, "frank-wolfe"),
+        (8, 10, {"adjacency": "add-remove", "declared_rows": 8}, "moments"),
         (8, 10, {"budget": pf.PureDP(1)}, "moments"),
         (8, 10, {"budget": pf.ApproxDP(1, 0)}, "moments"),
         (1000, 4, {"calibration": "as-printed"}, "frank-wolfe"),
         (8, 10, {"budget": pf.NON_PRIVATE}, "moments"),
     ],
 )
-def test_auto_follows_the_public_rule(rows, p, options, expected):
+def test_auto_is_the_best_forecast(rows, p, options, expected):
     data = np.random.default_rng(0).choice([-1, 1], (rows, p))
     learner = IsingLearner(**{"budget": pf.ZCDP(1.0), **options}, insecure_seed=0)
     assert learner.fit(data).method_ == expected

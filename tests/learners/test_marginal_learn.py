@@ -129,18 +129,20 @@ def test_a_stable_structure_and_its_tables_are_one_charge(tmp_path):
     assert len(other.charges()) == 1
 
 
-def test_auto_takes_the_way_that_public_numbers_favour(monkeypatch):
-    from privfield.mechanisms.edges import stable
-
+def test_auto_takes_the_way_that_public_numbers_favour():
     schema = pf.Schema({"x": 2, "y": 2, "z": 2})
-    likely = stable.stability_is_likely
-    rows = stable_rows()
-    good = pf.ApproxDP(3, 1e-6)
-    assert likely(rows, schema, good, 0.9, "replace-one")
-    assert not likely(rows[:500], schema, good, 0.9, "replace-one")
-    assert not likely(rows, schema, good, None, "replace-one")  # nobody said what an edge is
-    assert not likely(rows, schema, good, 0.9, "add-remove")  # the number of rows is private
-    assert not likely(rows, schema, pf.ZCDP(1), 0.9, "replace-one")
+    rows, good = stable_rows(), pf.ApproxDP(3, 1e-6)
+
+    def way(rows, budget=good, **settings):
+        given = {"min_weight": 0.9, **settings}
+        return pf.MarginalLearner(budget, cliques="learn", schema=schema, **given)._choose(
+            rows, schema
+        )
+
+    assert way(rows) == "stable"
+    assert way(rows[:100]) == "selection"
+    assert way(rows, min_weight=None) == "selection"  # nobody said what an edge is
+    assert way(rows, pf.ZCDP(1)) == "selection"
     learner = pf.MarginalLearner(good, cliques="learn", schema=schema, min_weight=0.9).fit(rows)
     assert learner.structure_ is not None
     learner.set_params(min_weight=None).fit(rows)

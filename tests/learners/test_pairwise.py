@@ -121,11 +121,12 @@ def test_auto_goes_by_public_numbers():
         return learner.fit(data).method_
 
     assert chosen(DATA) == "tables"
-    assert chosen(DATA[:10], budget=pf.ZCDP(0.01)) == "frank-wolfe"
+    assert chosen(DATA[:10], budget=pf.ZCDP(0.01)) == "tables"
     kept = {"budget": pf.ZCDP(0.01), "adjacency": "add-remove"}
     assert chosen(DATA[:10], **kept) == chosen(DATA, **kept) == "tables"  # n is private there
-    assert chosen(DATA, declared_rows=10, **kept) == "frank-wolfe"
     assert chosen(DATA, max_bytes=1.0) == "frank-wolfe"  # exact inference would not fit
+    with pytest.raises(pf.InputError, match="declared_rows must be given"):
+        PairwiseLearner(pf.ZCDP(1), schema=SCHEMA, max_bytes=1.0, adjacency="add-remove").fit(DATA)
 
 
 def test_frank_wolfe_where_the_number_of_rows_is_private():

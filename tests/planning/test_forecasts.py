@@ -12,13 +12,19 @@ from privfield.data.network.read import read_network
 from privfield.data.sequences.read import StateSet
 from privfield.estimation.tables.interactions import interactions
 from privfield.mechanisms.chains.mechanism import measure_chain
+from privfield.mechanisms.forecasting.reference import (
+    inflation,
+    largest_of,
+    shrunk,
+    typical_size,
+)
 from privfield.mechanisms.gradients.pseudolikelihood import measure_pseudolikelihood
 from privfield.mechanisms.moments.mechanism import measure_moments
 from privfield.mechanisms.peers.statistics import measure_network
 from privfield.mechanisms.tables.forecast import noise_at
+from privfield.mechanisms.tables.mechanism import planned
 from privfield.planning.plan import plan
-from privfield.planning.reference import inflation, largest_of, shrunk, typical_size
-from privfield.planning.request import check_request
+from privfield.planning.request import check_study
 from privfield.privacy.noise import NoiseLaw
 
 BUDGETS = [pf.PureDP(0.7), pf.ZCDP(0.03), pf.ApproxDP(1, 1e-6)]
@@ -27,25 +33,6 @@ ADJACENCIES = ["replace-one", "add-remove"]
 
 def method(found, name):
     return next(each for each in found.methods if each.name == name)
-
-
-def request(shape, n, budget, **options):
-    plain = {
-        "model": "auto",
-        "order": 2,
-        "width": 2.0,
-        "accuracy": None,
-        "min_weight": None,
-        "adjacency": "replace-one",
-        "cliques": "auto",
-        "max_memory": None,
-        "network": None,
-        "scaling": "laplacian",
-        "states": None,
-        "limit": 4,
-        "coupling": None,
-    }
-    return check_request(shape, n, budget, **{**plain, **options})
 
 
 # -- noise -----------------------------------------------------------------------------------------
@@ -82,7 +69,7 @@ def test_table_noise_is_that_of_measure(budget, adjacency, cliques):
     rows = np.zeros((40, 4), int)
     released = pf.measure(rows, schema, asked, budget, adjacency=adjacency, design="auto")
     options = {"adjacency": adjacency, "cliques": cliques, "model": "pairwise"}
-    noise = noise_at(request(schema, 40, budget, **options))
+    noise = noise_at(check_study(schema, 40, budget, **options), planned)[0]
     parts = interactions(released)
     for scope, variance in zip(parts.scopes, parts.variances, strict=True):
         assert noise[scope] == pytest.approx(variance, rel=1e-9)
@@ -133,7 +120,8 @@ def test_frank_wolfe_takes_the_learners_number_of_steps(model, n):
 @pytest.mark.parametrize("budget", BUDGETS)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_chain_noise_is_that_of_measure_chain(budget, adjacency):
-    released = measure_chain([["a", "b"]], StateSet.of(["a", "b", "c"], None), budget, 5, adjacency)
+    states = StateSet.of(["a", "b", "c"], None)
+    released = measure_chain([["a", "b"]], states, budget, 5, adjacency=adjacency)
     found = plan(None, 1, budget, states=["a", "b", "c"], limit=5, adjacency=adjacency)
     assert found.recommended.noise_sd == pytest.approx(released.transition_law.deviation)
 
@@ -152,6 +140,9 @@ def test_a_network_known_by_three_numbers_is_planned_like_the_network():
     whole = plan(None, None, pf.PureDP(1), network=graph)
     sketch = plan(None, None, pf.PureDP(1), network=(100, 300, 6))
     for one, two in zip(whole.methods, sketch.methods, strict=True):
+        assert one.available == two.available
+        if not one.available:
+            continue  # "local" needs a guess of β
         assert one.expected_error == pytest.approx(two.expected_error, rel=0.01)
 
 
@@ -218,9 +209,7 @@ def test_couplings_err_as_planned(name, n, rho):
         else:
             weights = pf.IsingLearner(budget, method=name).fit(rows).weights_
         errors.append(rms(weights - truth.weights))
-    # moments find sparse models better than planned: 0.47 to 0.5 of it where there are many rows
-    least = 0.35 if name == "moments" else 0.5
-    assert least < np.mean(errors) / found.expected_error < 2
+    assert 0.5 < np.mean(errors) / found.expected_error < 2
 
 
 def couplings(model, p):
@@ -262,6 +251,62 @@ def test_tables_err_as_planned(n, budget):
     assert 0.5 < np.mean(errors) / found.expected_error < 2
 
 
+def test_moments_of_many_variables_err_as_planned():
+    """Within a factor of 2: 40 edges among 780 pairs, which the estimate tells from none."""
+    truth, budget = ring(40), pf.ZCDP(0.024)
+    rows = truth.sample(5_000, np.random.default_rng(40))
+    weights = pf.IsingLearner(budget, method="moments").fit(rows).weights_
+    found = method(plan(40, 5_000, budget), "moments")
+    assert 0.5 < rms(weights - truth.weights) / found.expected_error < 2
+
+
+def levels_ring(shape, rng, main):
+    """Every variable tied to the next, with log-potentials of 0.4 (RMS), and main effects."""
+    schema = pf.Schema({f"x{i}": size for i, size in enumerate(shape)})
+    edges = [(f"x{i}", f"x{(i + 1) % len(shape)}") for i in range(len(shape))]
+    tables = []
+    for one, two in zip(shape, (*shape[1:], shape[0]), strict=True):
+        table = rng.normal(size=(one, two))
+        table -= table.mean(0)
+        table -= table.mean(1, keepdims=True)
+        tables.append(0.4 * table / np.sqrt((table**2).mean()))
+    singles = [main * rng.normal(size=size) for size in shape]
+    cliques = [*((name,) for name in schema.names), *edges]
+    return schema, pf.MarkovRandomField(schema, cliques, [*singles, *tables])
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "n"),
+    [
+        ("selection", (3,) * 10, 1_500),
+        ("selection", (2, 4, 6, 3, 5, 2, 8, 3), 20_000),
+        ("stable", (2,) * 5, 30_000),
+        ("frank-wolfe", (2, 3, 4, 3, 2, 5), 15_000),
+    ],
+)
+def test_learned_pairs_err_as_planned(name, shape, n):
+    """Within a factor of 2. The mean over 3 studies of some 30 tables scatters by about 10%; the
+    forecasts were right within 1.4, for Frank–Wolfe within 1.9, in experiments/planner_check.py."""
+    budget = pf.ApproxDP(4 if name == "stable" else 1, 1e-6)
+    errors = []
+    for seed in range(3):
+        rng = np.random.default_rng([n, seed])
+        schema, truth = levels_ring(shape, rng, 1.0 if name == "frank-wolfe" else 0.5)
+        rows = truth.sample(n, rng)
+        if name == "frank-wolfe":
+            learner = pf.PairwiseLearner(budget, schema=schema, method=name)
+        else:
+            learner = pf.MarginalLearner(
+                budget, cliques="learn", schema=schema, structure=name, min_weight=0.3
+            )
+        model = learner.fit(rows).model_
+        pairs = combinations(schema.names, 2)
+        gaps = [np.abs(truth.marginal(c) - model.marginal(c)).sum() / 2 for c in pairs]
+        errors.append(np.mean(gaps))
+    found = method(plan(schema, n, budget, model="pairwise", min_weight=0.3), name)
+    assert 0.5 < np.mean(errors) / found.expected_error < 2
+
+
 @pytest.mark.parametrize(("n", "epsilon"), [(1_000, 0.5), (20_000, 2.0)])
 def test_chains_err_as_planned(n, epsilon):
     """Within a factor of 2. 8 chains of 6 rows: the mean scatters by about 10%; the forecast was
@@ -287,7 +332,7 @@ def test_chains_err_as_planned(n, epsilon):
 @pytest.mark.parametrize(("n", "rho"), [(2_000, 0.01), (20_000, 0.1)])
 def test_parity_answers_err_as_planned(n, rho):
     """Within a factor of 2. The mean of 10 largest errors of 36 numbers scatters by about 7%."""
-    from privfield.mechanisms.parities.forecast import query_share
+    from privfield.mechanisms.parities.phases import QUERY_SHARE
 
     p = 8
     truth = ring(p)
@@ -301,7 +346,7 @@ def test_parity_answers_err_as_planned(n, rho):
         rows = truth.sample(n, np.random.default_rng([n, seed]))
         found = pf.measure_parities(rows, pf.ZCDP(rho), 2, "gaussian").as_dict()
         errors.append(max(abs(found[each] - value) for each, value in exact.items()))
-    budget = pf.ZCDP(rho / query_share())
+    budget = pf.ZCDP(rho / QUERY_SHARE)
     ahead = method(plan(p, n, budget, model="polynomial", order=3), "gaussian")
     assert 0.5 < np.mean(errors) / ahead.query_error < 2
 

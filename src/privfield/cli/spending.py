@@ -147,7 +147,7 @@ class Spending:
             )
         if self.ledger is not None:
             return "Nothing was charged."
-        cost = vars(learner).get("cost_")
+        cost = getattr(learner, "cost_", None)
         if cost is not None:
             return (
                 f"The release was made and is lost; had it been seen, its cost would be "

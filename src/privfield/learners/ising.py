@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence, Sized
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -13,6 +12,8 @@ from numpy.typing import NDArray
 from privfield.data.signs import check_variables
 from privfield.errors import InputError
 from privfield.learners.base import Learner, attach_card, result
+from privfield.mechanisms.forecasting.choose import choose
+from privfield.mechanisms.forecasting.study import table_study
 from privfield.mechanisms.frank_wolfe.steps import check_declared_rows
 from privfield.mechanisms.gradients.pseudolikelihood import (
     measure_pseudolikelihood,
@@ -20,13 +21,7 @@ from privfield.mechanisms.gradients.pseudolikelihood import (
 from privfield.mechanisms.moments.mechanism import measure_moments
 from privfield.models.ising import IsingModel
 from privfield.privacy.adjacency import Adjacency
-from privfield.privacy.budgets import (
-    NON_PRIVATE,
-    ApproxDP,
-    NonPrivate,
-    PureDP,
-    check_budget,
-)
+from privfield.privacy.budgets import NON_PRIVATE, NonPrivate, check_budget
 from privfield.privacy.rounding import exact
 from privfield.privacy.terms import Terms
 
@@ -42,9 +37,9 @@ class IsingLearner(Learner):
     * "frank-wolfe": p sparse logistic regressions (Zhang et al. 2020, recalibrated). A pure ε is
       kept, at the price of much more noise.
     * "pseudolikelihood": noisy gradients of all conditionals together. Needs a budget with δ or ρ.
-    * "auto": moments where n√ρ ≥ p^(5/4), else frank-wolfe; n is the public number of rows, or
-      `declared_rows`. Where neither is known beforehand (files, "add-remove"), and for pure ε,
-      moments. With `calibration="as-printed"`, which only frank-wolfe has: frank-wolfe.
+    * "auto": the one with the best forecast, as in `pf.plan`, for the public number of rows; where
+      that is private ("add-remove", people) for `declared_rows`, or else for 10,000. With
+      `calibration="as-printed"`, which only frank-wolfe has: frank-wolfe.
 
     `width` bounds Σ_j |W_ij| + |f_i| for the last two methods. `steps` is their number of
     iterations. Arrays are read by one public rule: above 0 is +1, anything else −1; frames and
@@ -118,23 +113,21 @@ class IsingLearner(Learner):
         return check_variables(data, self.schema, self.names)
 
     def _choose(self, data: Any, p: int) -> str:
-        """The public rule of docs/guide/which-method-when.md."""
+        """The best forecast: docs/guide/which-method-when.md."""
         if self.method != "auto":
             return self.method
         if self.calibration == "as-printed":
             return "frank-wolfe"
-        public = Adjacency.parse(self.adjacency) is Adjacency.REPLACE_ONE
-        rows = self.declared_rows
-        one_row_each = self.schema is None or self.schema.unit is None
-        if rows is None and public and one_row_each and isinstance(data, Sized):
-            rows = len(data) if isinstance(data, np.ndarray) or hasattr(data, "columns") else None
-        budget = self.budget
-        pure = isinstance(budget, PureDP) or (isinstance(budget, ApproxDP) and not budget.delta)
-        if (
-            rows is None or pure or isinstance(budget, NonPrivate)
-        ):  # moments suffer least from pure ε
-            return "moments"
-        return "moments" if rows * math.sqrt(budget.rho) >= p**1.25 else "frank-wolfe"
+        study = table_study(
+            data,
+            p if self.schema is None else self.schema,
+            self.budget,
+            self.adjacency,
+            declared_rows=check_declared_rows(self.declared_rows),
+            model="ising",
+            width=float(self.width),
+        )
+        return choose(study, METHODS).name
 
     def _moments(self, data: Any) -> IsingModel:
         from privfield.estimation.moments.matching import match_moments

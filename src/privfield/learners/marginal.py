@@ -18,6 +18,8 @@ from privfield.inference.factors import structural_zeros
 from privfield.learners.base import Learner, attach_card, result
 from privfield.mechanisms.edges.mechanism import select_edges
 from privfield.mechanisms.edges.selection import Selection
+from privfield.mechanisms.forecasting.choose import choose
+from privfield.mechanisms.forecasting.study import table_study
 from privfield.mechanisms.tables.measurements import Measurements
 from privfield.mechanisms.tables.mechanism import measure
 from privfield.models.mrf import MarkovRandomField
@@ -39,13 +41,14 @@ class MarginalLearner(Learner):
     """Learns a Markov random field from noisy contingency tables, under differential privacy.
 
     `cliques` says which variables interact: a list of tuples of names, "all-pairs", or "learn":
-    edges are then found privately within the same budget. "auto" takes all pairs where exact
-    inference with them fits in `max_bytes`, and otherwise learns. `structure` says how edges are
-    learned: by "selection", one after the other, where the model so far predicts worst; by
-    "stable", the whole graph or nothing (`pf.StructureLearner`, with a share of a `pf.ApproxDP`
-    budget; if nothing is released, by selection with the rest). "auto" is selection, unless
-    `min_weight`, the least interaction that counts as an edge, is given and the public number of
-    rows makes a stable release likely.
+    edges are then found privately within the same budget. "auto" is what has the best
+    forecast (as in `pf.plan`): all pairs, where exact inference with them fits in `max_bytes`, or
+    learned edges. `structure` says how edges are learned: by "selection", one after the other,
+    where the model so far predicts worst; by "stable", the whole graph or nothing
+    (`pf.StructureLearner`, with a share of a `pf.ApproxDP` budget; if nothing is released, by
+    selection with the rest). "auto" is the better forecast; "stable" only where `min_weight`, the
+    least interaction that counts as an edge, is given. Forecasts are for the public number of rows,
+    or for 10,000 where it is private.
 
     `design`, `noise` and `weights` say how the budget is spent on given cliques (`pf.measure`); by
     default as well as is known. `method` and `options` go to `pf.estimate`. After `fit`:
@@ -82,13 +85,14 @@ class MarginalLearner(Learner):
         """Measure tables, which is charged, and estimate the model from them."""
         self._forget()
         schema = self._check()
-        cliques = self._cliques(schema)
-        if cliques is None:
-            self._keep(self._learn(data, schema))
+        cliques = self._cliques(data, schema)
+        if isinstance(cliques, str):
+            self._keep(self._learn(data, schema, cliques))
         else:
             self._check_size(schema, cliques)
             self._keep(self._measure(data, schema, cliques))
-        self.cliques_ = _largest(cliques or self.measurements_.cliques)
+        known = None if isinstance(cliques, str) else cliques
+        self.cliques_ = _largest(known or self.measurements_.cliques)
         self.graph_ = _graph(schema, self.cliques_)
         self.model_ = self._estimate(self.measurements_)
         attach_card(self)
@@ -141,28 +145,19 @@ class MarginalLearner(Learner):
             **self._terms(),
         )
 
-    def _learn(self, data: Any, schema: Schema) -> Selection | StableSelection:
+    def _learn(self, data: Any, schema: Schema, way: str) -> Selection | StableSelection:
         """Edges and their tables within the budget."""
         if self.weights is not None or self.design != "auto":
             raise InputError("design and weights are for given cliques; leave them out to learn.")
         self._check_size(schema, [(name,) for name in schema.names])
         common: dict[str, Any] = {**self._terms(), "max_bytes": self.max_bytes}
-        if self._by_stability(data, schema):
+        if way == "stable":
             from privfield.mechanisms.edges.stable import measure_stable
 
             weight = 0.2 if self.min_weight is None else self.min_weight
             common |= {"noise": self.noise, "min_weight": weight}
             return measure_stable(data, schema, self.budget, **common)  # type: ignore[arg-type]
         return select_edges(data, schema, self.budget, noise=self.noise, **common)
-
-    def _by_stability(self, data: Any, schema: Schema) -> bool:
-        if self.structure != "auto":
-            return self.structure == "stable"
-        if self.min_weight is None:
-            return False
-        from privfield.mechanisms.edges.stable import stability_is_likely
-
-        return stability_is_likely(data, schema, self.budget, self.min_weight, self.adjacency)
 
     def _estimate(self, measurements: Measurements) -> MarkovRandomField:
         return estimate(  # type: ignore[no-any-return]
@@ -174,8 +169,8 @@ class MarginalLearner(Learner):
             **(self.options or {}),
         )
 
-    def _cliques(self, schema: Schema) -> list[tuple[str, ...]] | None:
-        """What to measure; None where that is still to be learned."""
+    def _cliques(self, data: Any, schema: Schema) -> list[tuple[str, ...]] | str:
+        """What to measure; where that is still to be learned, in which way."""
         if isinstance(self.cliques, str) and self.cliques in _WORDS:
             alone: list[tuple[str, ...]] = [(name,) for name in schema.names]
             pairs: list[tuple[str, ...]] = [*combinations(schema.names, 2)] or alone
@@ -183,19 +178,30 @@ class MarginalLearner(Learner):
                 return pairs
             if sum(levels > 1 for levels in schema.shape) < 2:  # there is no edge to learn
                 return alone
-            fits = self.cliques == "auto" and (
-                self.inference != "exact" or self._fits(schema, pairs)
-            )
-            return pairs if fits else None
+            way = self._choose(data, schema)
+            return pairs if way == "tables" else way
         if isinstance(self.cliques, str) or not isinstance(self.cliques, Sequence):
             raise InputError(
                 f"cliques must be a list or 'all-pairs', 'learn' or 'auto'; got {self.cliques!r}."
             )
         return [tuple(clique) for clique in self.cliques]
 
-    def _fits(self, schema: Schema, cliques: Sequence[Sequence[str]]) -> bool:
-        size = self._size(schema, cliques)
-        return size.complete and size.bytes <= self.max_bytes
+    def _choose(self, data: Any, schema: Schema) -> str:
+        """The best forecast, of all pairs and of the ways to learn edges."""
+        ways = ["tables"] if self.cliques == "auto" else []
+        ways += ["selection", "stable"] if self.structure == "auto" else [self.structure]
+        if len(ways) == 1:
+            return ways[0]
+        study = table_study(
+            data,
+            schema,
+            self.budget,
+            self.adjacency,
+            min_weight=None if self.min_weight is None else float(self.min_weight),
+            max_bytes=float(self.max_bytes),
+            exact=self.inference == "exact",
+        )
+        return choose(study, ways).name
 
     def _size(self, schema: Schema, cliques: Sequence[Sequence[str]]) -> ContractionSize:
         zeros = structural_zeros(schema).cliques

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Any, Self
-
-import numpy as np
 
 from privfield.errors import InputError
 from privfield.estimation.trajectories import pairwise_from_trajectory
-from privfield.inference.contraction.plan import DEFAULT_MAX_BYTES, contraction_size
+from privfield.inference.contraction.plan import DEFAULT_MAX_BYTES
 from privfield.learners.base import Learner, attach_card, result
 from privfield.learners.marginal import MarginalLearner
+from privfield.mechanisms.forecasting.choose import choose
+from privfield.mechanisms.forecasting.study import table_study
 from privfield.mechanisms.frank_wolfe.mechanism import check_width
 from privfield.mechanisms.frank_wolfe.pairwise import check_geometry, frank_wolfe_pairwise
 from privfield.mechanisms.frank_wolfe.steps import check_declared_rows
 from privfield.models.mrf import MarkovRandomField
-from privfield.privacy.adjacency import Adjacency
-from privfield.privacy.budgets import ApproxDP, NonPrivate, PureDP, check_budget
+from privfield.privacy.budgets import check_budget
 from privfield.schema import Schema
 
 
@@ -30,9 +27,9 @@ class PairwiseLearner(Learner):
     `method="tables"` measures all two-way tables and fits a model to them; `width` is not used.
     `method="frank-wolfe"` regresses, for each variable and each two of its levels, which of the two
     it is on all other variables, within the declared `width`; `geometry` is "group", which is what
-    the width says, or the paper's "l1". "auto" goes by public numbers only: tables if exact
-    inference fits in `max_bytes` and n√ρ ≥ (k/2)² p^(5/4) (or n is not known), k being the largest
-    number of levels; otherwise Frank–Wolfe. After `fit`:
+    the width says, or the paper's "l1". "auto" is the one of the two with the better forecast (as
+    in `pf.plan`), tables only where exact inference fits in `max_bytes`; for the public number of
+    rows, or, where that is private, for `declared_rows`, or else for 10,000. After `fit`:
 
     * `model_`: the `pf.MarkovRandomField`, centred if it comes from Frank–Wolfe;
     * `method_`: which was used; `trajectory_` or `measurements_`: all that was released;
@@ -98,24 +95,15 @@ class PairwiseLearner(Learner):
         return self
 
     def _choose(self, data: Any, schema: Schema) -> str:
-        """By public numbers: variables, levels, budget, and the number of rows where public."""
-        pairs = list(combinations(range(len(schema)), 2))
-        size = contraction_size(schema.shape, pairs, max_bytes=self.max_bytes)
-        if not size.complete or size.bytes > self.max_bytes:
-            return "frank-wolfe"
-        rows = self._public_rows(data, schema)
-        budget = check_budget(self.budget)
-        pure = isinstance(budget, PureDP) or (isinstance(budget, ApproxDP) and not budget.delta)
-        if rows is None or pure or isinstance(budget, NonPrivate):  # tables suffer less from pure ε
-            return "tables"
-        needed = (max(schema.shape) / 2) ** 2 * len(schema) ** 1.25
-        return "tables" if rows * math.sqrt(budget.rho) >= needed else "frank-wolfe"
-
-    def _public_rows(self, data: Any, schema: Schema) -> int | None:
-        declared = check_declared_rows(self.declared_rows)
-        if declared is not None:
-            return declared
-        replace = Adjacency.parse(self.adjacency) is Adjacency.REPLACE_ONE
-        if replace and schema.unit is None and isinstance(data, np.ndarray):
-            return len(data)
-        return None
+        """The best forecast."""
+        study = table_study(
+            data,
+            schema,
+            check_budget(self.budget),
+            self.adjacency,
+            declared_rows=check_declared_rows(self.declared_rows),
+            model="pairwise",
+            width=float(self.width),
+            max_bytes=self.max_bytes,
+        )
+        return choose(study, ("tables", "frank-wolfe")).name

@@ -170,12 +170,23 @@ class PeerEffect(Learner):
             )
         if method != "auto":
             return method
-        if extras or self.guess is None or isinstance(budget, NonPrivate):
+        if extras or isinstance(budget, NonPrivate):
             return "sufficient-statistic"
-        from privfield.mechanisms.peers.forecast_noise import local_is_quieter
+        return self._best(network, budget)
 
-        quieter = local_is_quieter(network, budget, float(self.guess), self.cache, self.progress)
-        return "local" if quieter else "sufficient-statistic"
+    def _best(self, network: PublicNetwork, budget: Budget) -> str:
+        """The best forecast."""
+        from privfield.estimation.peers.bank import expected_pull
+        from privfield.mechanisms.forecasting.choose import choose
+        from privfield.mechanisms.forecasting.networks import facts_of
+        from privfield.mechanisms.forecasting.study import Study
+
+        pull = None
+        if self.guess is not None:
+            pull = expected_pull(network, float(self.guess), self.cache, self.progress)
+        facts = facts_of(network, pull)
+        study = Study("peer", network.nodes, budget, Adjacency.FLIP_OUTCOME, network=facts)
+        return choose(study).name
 
     def _reading(self) -> dict[str, Any]:
         return {

@@ -5,15 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Self
 
+from privfield.data.signs import check_variables
 from privfield.errors import InputError
 from privfield.estimation.parities import check_threshold, polynomial_from_parities
 from privfield.estimation.trajectories import polynomial_from_trajectory
 from privfield.learners.base import Learner, attach_card, result
+from privfield.mechanisms.forecasting.choose import choose
+from privfield.mechanisms.forecasting.study import table_study
 from privfield.mechanisms.frank_wolfe.polynomial import frank_wolfe_polynomial
+from privfield.mechanisms.frank_wolfe.steps import check_declared_rows
 from privfield.mechanisms.frank_wolfe.trajectory import Trajectory
 from privfield.mechanisms.parities.answers import ParityAnswers
 from privfield.mechanisms.parities.phases import QUERY_SHARE, measure_polynomial
 from privfield.models.polynomial import Monomial, PolynomialMRF
+from privfield.privacy.budgets import NonPrivate, check_budget
 from privfield.schema import Schema
 
 _QUERIES = ("auto", "gaussian", "pmw", "sepfem", "fem")
@@ -102,7 +107,7 @@ class PolynomialLearner(Learner):
     def _fit_linf(self, data: Any, options: dict[str, Any]) -> None:
         released = measure_polynomial(
             *(data, self.budget, self.order, self.width),
-            queries=self.queries,
+            queries=self._choose(data),
             query_share=self.query_share,
             split=self.split,
             schema=self.schema,
@@ -113,6 +118,24 @@ class PolynomialLearner(Learner):
             self.trajectory_, self.answers_, threshold=self.threshold
         )
         self.maximal_, self.derivatives_ = found.maximal, found.derivatives
+
+    def _choose(self, data: Any) -> str:
+        """The queries asked for, or with "auto" the best forecast."""
+        variables, order = len(check_variables(data, self.schema, None)), self.order
+        odd = not isinstance(order, int) or not 1 < order <= variables  # the mechanism says so
+        if self.queries != "auto" or odd or isinstance(self.budget, NonPrivate):
+            return self.queries
+        study = table_study(
+            data,
+            variables if self.schema is None else self.schema,
+            check_budget(self.budget),
+            self.adjacency,
+            declared_rows=check_declared_rows(self.declared_rows),
+            model="polynomial",
+            order=order,
+            width=float(self.width),
+        )
+        return choose(study, ("gaussian", "pmw", "sepfem")).name
 
     def _check(self) -> None:
         if self.objective not in ("l1", "linf"):

@@ -11,9 +11,11 @@ from privfield.data.rows import find_variables
 from privfield.data.table import known_rows, unit_of
 from privfield.errors import InputError
 from privfield.learners.base import Learner, result
+from privfield.mechanisms.forecasting.choose import choose
+from privfield.mechanisms.forecasting.study import table_study
 from privfield.mechanisms.frank_wolfe.mechanism import check_width
 from privfield.mechanisms.frank_wolfe.steps import check_declared_rows
-from privfield.mechanisms.graphs.block_plan import BlockPlan, plan_blocks
+from privfield.mechanisms.graphs.block_plan import RULES, BlockPlan, plan_blocks
 from privfield.mechanisms.graphs.release import StructureRelease
 from privfield.mechanisms.graphs.structure import check_min_weight, measure_structure
 from privfield.privacy.adjacency import Adjacency
@@ -37,7 +39,8 @@ class StructureLearner(Learner):
 
     * "regression": each variable on all others, on two or more levels; with `order` 3 and more,
       also products of several ±1 variables. `release` is "edge-majority", each possible edge by
-      the majority of blocks, or "mode", the most frequent whole graph, which needs more rows;
+      the majority of blocks, "mode", the most frequent whole graph, which needs more rows, or
+      "auto", the better forecast;
     * "correlation": pairs of ±1 variables whose covariance exceeds tanh(`min_weight`)/2, without
       blocks; two variables that share a neighbour may look joined;
     * "chow-liu": the tree of strongest dependences, without blocks.
@@ -82,14 +85,14 @@ class StructureLearner(Learner):
             raise InputError(f"method must be one of {legal}; got {self.method!r}.")
         check_width(self.width)
         check_declared_rows(self.declared_rows)
-        found = self._measure(data)
+        found = self._measure(data, self._rule(data))
         self._keep(found)
         self.blocks_ = found.blocks
         self.graph_ = found.graph()
         self.advice_ = None if self.graph_ is not None else self._advice(data, found)
         return self
 
-    def _measure(self, data: Any) -> StructureRelease:
+    def _measure(self, data: Any, rule: str) -> StructureRelease:
         common: dict[str, Any] = {
             "schema": self.schema,
             "names": self.names,
@@ -100,7 +103,7 @@ class StructureLearner(Learner):
                 data,
                 self.budget,
                 min_weight=self.min_weight,
-                rule=self.release,
+                rule=rule,
                 order=self.order,
                 blocks=self.blocks,
                 learner=self.learner,
@@ -117,6 +120,23 @@ class StructureLearner(Learner):
         if self.method == "chow-liu":
             return measure_chow_liu(data, budget, **common)
         return measure_correlation_graph(data, budget, threshold=self._threshold(), **common)
+
+    def _rule(self, data: Any) -> str:
+        """The release asked for, or with "auto" the best forecast."""
+        if self.release != "auto":
+            return self.release
+        variables = find_variables(data, self.schema, self.names)
+        study = table_study(
+            data,
+            len(variables.names) if self.schema is None else self.schema,
+            self.budget,
+            self.adjacency,
+            declared_rows=check_declared_rows(self.declared_rows),
+            model="structure",
+            width=float(self.width),
+            min_weight=float(self.min_weight),
+        )
+        return choose(study, RULES).name
 
     def _refuse_extras(self) -> None:
         """What only regressions in blocks can use."""
@@ -150,7 +170,7 @@ class StructureLearner(Learner):
             budget,
             width=float(self.width),
             min_weight=min_weight,
-            rule=self.release,
+            rule=self.release if self.release in RULES else RULES[0],
             order=self.order,
             blocks=self.blocks,
         )

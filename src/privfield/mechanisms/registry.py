@@ -28,9 +28,9 @@ from privfield.mechanisms.tables.mechanism import ContingencyTables
 from privfield.privacy.mechanism import Mechanism
 
 MECHANISMS: tuple[type[Mechanism[Any]], ...] = (
+    SecondMoments,
     ContingencyTables,
     EdgeSelection,
-    SecondMoments,
     PseudolikelihoodGradients,
     NoisyParities,
     MultiplicativeWeights,

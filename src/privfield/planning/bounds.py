@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 
-from privfield.planning.forecast import LowerBound
-from privfield.planning.request import Request, is_pure
+from privfield.mechanisms.forecasting.study import Study
+from privfield.planning.facts import LowerBound
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import ZCDP, ApproxDP, Budget, PureDP
 
@@ -93,24 +93,24 @@ def parameters_pure(p: int, accuracy: float, epsilon: float, width: float) -> fl
     return found
 
 
-def lower_bounds(request: Request) -> tuple[LowerBound, ...]:
+def lower_bounds(study: Study) -> tuple[LowerBound, ...]:
     """Those that apply to this study's own budget, for two-level variables."""
-    if set(request.shape) != {2} or request.model in ("chain", "peer"):
+    if not study.is_binary or study.model in ("chain", "peer"):
         return ()
-    return bounds_for(request, request.budget)
+    return bounds_for(study, study.budget)
 
 
-def bounds_for(request: Request, budget: Budget) -> tuple[LowerBound, ...]:
+def bounds_for(study: Study, budget: Budget) -> tuple[LowerBound, ...]:
     """Bounds under that budget; empty where none is proved."""
-    p, steps = request.variables, 2 if request.adjacency is Adjacency.ADD_REMOVE else 1
-    weakest, accuracy = request.min_weight, request.accuracy
+    p, steps = study.variables, 2 if study.adjacency is Adjacency.ADD_REMOVE else 1
+    weakest, accuracy = study.min_weight, study.accuracy
     found = []
-    if is_pure(budget):
+    if budget.is_pure:
         assert isinstance(budget, PureDP | ApproxDP)
         epsilon = steps * budget.epsilon
         found.append(_graph("pure", structure_pure(p, epsilon, weakest)))
         if accuracy is not None:
-            rows = parameters_pure(p, accuracy, epsilon, request.width)
+            rows = parameters_pure(p, accuracy, epsilon, study.width)
             found.append(_numbers("pure", rows, accuracy))
     elif isinstance(budget, ZCDP):
         found.append(_graph("zCDP", structure_zcdp(p, steps**2 * budget.rho, weakest)))

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, dataclass, fields
+from typing import Any
 
-if TYPE_CHECKING:
-    from privfield.planning.forecast import Plan
-    from privfield.privacy.budgets import Budget
-    from privfield.privacy.rounding import Number
-    from privfield.schema import Schema
+from privfield.errors import InputError
+from privfield.mechanisms.forecasting.choose import forecasts, ranked
+from privfield.mechanisms.forecasting.forecast import Answers, Forecast
+from privfield.mechanisms.forecasting.study import Study
+from privfield.planning.bounds import lower_bounds
+from privfield.planning.facts import LowerBound, PlanFacts, Table1Row
+from privfield.planning.needs import budget_needed, rows_needed
+from privfield.planning.request import check_study
+from privfield.planning.screen import screen_text, table_text
+from privfield.planning.table1 import live_table
+from privfield.planning.verdict import METRICS, advice, assumption, verdict
+from privfield.privacy.adjacency import Adjacency
+from privfield.privacy.budgets import Budget, budget_from_json
+from privfield.privacy.rounding import Number
+from privfield.schema import Schema
 
-# This file is imported with privfield itself: everything else is imported when it is called.
+_FORMAT = 1
 
 
 def plan(
@@ -29,6 +40,7 @@ def plan(
     max_memory: float | str | None = None,
     network: Any = None,
     scaling: str = "laplacian",
+    guess: float | None = None,
     states: Any = None,
     limit: Number = 4,
     coupling: float | None = None,
@@ -42,32 +54,146 @@ def plan(
     variable. `coupling` is a guess of a typical coupling, 0.4 (or half the width) unless given:
     strong ones are harder to estimate. `max_memory` is a number of bytes, or text such as "8GB".
     Chains take `states` and `limit`; peer effects a `network`, as `pf.PeerEffect` does, or
-    (nodes, edges, largest degree).
+    (nodes, edges, largest degree), and a `guess` of β.
+
+    The method recommended is the one that learners with "auto" and `privfield fit` take.
 
     >>> import privfield as pf
     >>> p = pf.plan(20, n=5000, budget=pf.ApproxDP(1, 1e-6))
     >>> p.recommended.name, p.verdict
     ('moments', 'Privacy costs about twice as much as sampling error.')
     """
-    from privfield.planning.request import check_request
-    from privfield.planning.study import make_plan
-
-    request = check_request(
-        schema_or_shape,
-        n,
-        budget,
-        model=model,
-        order=order,
-        width=width,
-        accuracy=accuracy,
-        min_weight=min_weight,
-        adjacency=adjacency,
-        cliques=cliques,
-        max_memory=max_memory,
-        network=network,
-        scaling=scaling,
-        states=states,
-        limit=limit,
-        coupling=coupling,
+    return make_plan(
+        check_study(
+            schema_or_shape,
+            n,
+            budget,
+            model=model,
+            order=order,
+            width=width,
+            accuracy=accuracy,
+            min_weight=min_weight,
+            adjacency=adjacency,
+            cliques=cliques,
+            max_memory=max_memory,
+            network=network,
+            scaling=scaling,
+            guess=guess,
+            states=states,
+            limit=limit,
+            coupling=coupling,
+        )
     )
-    return make_plan(request)
+
+
+def make_plan(study: Study) -> Plan:
+    """Ask every mechanism that fits, and say what follows from their forecasts."""
+    ways = tuple(ranked(forecasts(study), study))
+    best = ways[0]
+    needed_n = needed_budget = None
+    if study.accuracy is not None and best.available:
+        needed_n, needed_budget = rows_needed(best.name, study), budget_needed(best.name, study)
+    table, notes = live_table(study)
+    metric, target = METRICS[study.model]
+    return Plan(
+        model=study.model,
+        variables=study.variables,
+        levels=study.shape,
+        n=study.n,
+        budget=study.budget,
+        adjacency=study.adjacency,
+        unit="outcome" if study.model == "peer" else study.unit.name,
+        metric=metric,
+        target=target,
+        assumption=assumption(study),
+        methods=ways,
+        verdict=verdict(best, study),
+        advice=tuple(advice(ways, study, needed_n, needed_budget)),
+        accuracy=study.accuracy,
+        min_weight=study.min_weight,
+        width=study.width,
+        needed_n=needed_n,
+        needed_budget=needed_budget,
+        max_memory=study.max_memory,
+        bounds=lower_bounds(study),
+        table=table,
+        table_notes=notes,
+    )
+
+
+@dataclass(frozen=True, repr=False)
+class Plan(PlanFacts):
+    """What to expect of a study; `pf.plan` makes it, and no data is in it.
+
+    `print(plan)` is one screen. `methods` are sorted, the recommended one first. `needed_n` and
+    `needed_budget` would reach `accuracy`, which is compared with `target`.
+    """
+
+    def table1(self) -> str:
+        """Table 1 of Zhang et al. (2020) with numbers for this study, as Markdown."""
+        return table_text(self)
+
+    def table1_rows(self) -> list[dict[str, Any]]:
+        """The same as plain values."""
+        return [asdict(row) for row in self.table]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values for `json.dumps`; `Plan.from_json` gives an equal plan back."""
+        found: dict[str, Any] = {"format": _FORMAT, "kind": "plan"}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, Budget):
+                value = value.to_json()
+            elif isinstance(value, tuple):
+                value = [asdict(each) if isinstance(each, _PARTS) else each for each in value]
+            found[field.name] = str(value) if isinstance(value, Adjacency) else value
+        shown = {
+            "recommended": self.recommended.name,
+            "expected_error": self.expected_error,
+            "sampling_error": self.sampling_error,
+            "privacy_factor": self.privacy_factor,
+            "memory_bytes": self.memory_bytes,
+            "fits": self.fits,
+        }
+        return {**found, **shown}
+
+    @classmethod
+    def from_json(cls, data: Any) -> Plan:
+        """Undo `to_json`; anything else is an `InputError`."""
+        try:
+            if data["format"] != _FORMAT or data["kind"] != "plan":
+                raise ValueError
+            given = {field.name: data[field.name] for field in fields(cls)}
+            given["budget"] = budget_from_json(given["budget"])
+            if given["needed_budget"] is not None:
+                given["needed_budget"] = budget_from_json(given["needed_budget"])
+            given["adjacency"] = Adjacency.parse(given["adjacency"])
+            for name, part in _TUPLES.items():
+                given[name] = tuple(
+                    part(**each) if isinstance(each, dict) else each for each in given[name]
+                )
+            return cls(**given)
+        except (KeyError, TypeError, ValueError):  # InputError too
+            raise InputError("this is not the JSON of a plan.") from None
+
+    def __str__(self) -> str:
+        return screen_text(self)
+
+    def __repr__(self) -> str:
+        error = "unknown" if self.expected_error is None else f"{self.expected_error:.3g}"
+        return f"<Plan: {self.model}, n = {self.n:,}, {self.recommended.name}, error {error}>"
+
+
+def _forecast(**given: Any) -> Forecast:
+    return Forecast(**{**given, "answers": Answers(given.get("answers", 0))})
+
+
+_PARTS = (Forecast, LowerBound, Table1Row)
+_TUPLES: dict[str, Any] = {
+    "levels": int,
+    "methods": _forecast,
+    "advice": str,
+    "bounds": LowerBound,
+    "table": Table1Row,
+    "table_notes": str,
+}

@@ -3,147 +3,95 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from fractions import Fraction
-from itertools import combinations
 from typing import Any
 
 import numpy as np
 
+from privfield.checks import check_bytes
+from privfield.data.network.read import read_network
+from privfield.data.sequences.read import StateSet
 from privfield.errors import InputError
-from privfield.planning.networks import NetworkFacts, network_facts
-from privfield.planning.reference import strength
+from privfield.estimation.peers.bank import expected_pull
+from privfield.mechanisms.chains.mechanism import check_limit
+from privfield.mechanisms.forecasting.networks import NetworkFacts, facts_of, network_facts
+from privfield.mechanisms.forecasting.study import MOST_ROWS, Study, kind_of
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import ZCDP, ApproxDP, Budget, PureDP
 from privfield.privacy.rounding import exact
 from privfield.schema import Schema
 
 MODELS = ("auto", "ising", "pairwise", "polynomial", "structure", "chain", "peer")
-MOST_ROWS = 10**15
 _MOST_VARIABLES = 8192
-_MOST_PAIRS = 20_000  # tables that are planned one by one
-_UNITS = {"": 1, "B": 1}
-for _power, _letter in enumerate("KMGT", 1):
-    _UNITS |= {f"{_letter}B": 1000**_power, f"{_letter}IB": 1024**_power, _letter: 1000**_power}
 
 
-@dataclass(frozen=True)
-class Request:
-    """One question to the planner; `n` and `budget` are what it may vary."""
-
-    model: str
-    names: tuple[str, ...]
-    named: bool  # by a schema, which learners then take as well
-    shape: tuple[int, ...]
-    n: int
-    budget: Budget
-    base: Budget  # the budget that was asked about
-    order: int
-    width: float
-    accuracy: float | None
-    min_weight: float | None
-    adjacency: Adjacency
-    cliques: tuple[tuple[int, ...], ...]
-    listed: bool  # cliques were given one by one
-    max_memory: float | None
-    unit: str  # whose data is protected
-    unit_weight: int  # what one privacy unit adds to a table, in whole numbers
-    grid: int  # whole numbers per row
-    zeros: tuple[tuple[int, ...], ...]  # scopes of forbidden combinations
-    network: NetworkFacts | None
-    states: int
-    limit: Fraction
-    coupling: float  # of an edge of the reference network
-
-    @property
-    def variables(self) -> int:
-        """p."""
-        return len(self.shape)
-
-    @property
-    def rows_are_public(self) -> bool:
-        """Whether n may be used exactly."""
-        return self.adjacency is Adjacency.REPLACE_ONE and self.unit_weight == 1
-
-    @property
-    def pure(self) -> bool:
-        """Whether only noise that is ε-DP fits the budget."""
-        return is_pure(self.budget)
-
-
-def is_pure(budget: Budget) -> bool:
-    """Whether a budget has no δ and no ρ."""
-    return isinstance(budget, PureDP) or (isinstance(budget, ApproxDP) and not budget.exact_delta)
-
-
-def check_request(
+def check_study(
     schema_or_shape: object,
     n: object,
     budget: object,
     *,
-    model: object,
-    order: object,
-    width: object,
-    accuracy: object,
-    min_weight: object,
-    adjacency: object,
-    cliques: object,
-    max_memory: object,
-    network: Any,
-    scaling: object,
-    states: Any,
-    limit: object,
-    coupling: object,
-) -> Request:
+    model: object = "auto",
+    order: object = 2,
+    width: object = 2.0,
+    accuracy: object = None,
+    min_weight: object = None,
+    adjacency: object = "replace-one",
+    cliques: object = "auto",
+    max_memory: object = None,
+    network: Any = None,
+    scaling: object = "laplacian",
+    guess: object = None,
+    states: Any = None,
+    limit: object = 4,
+    coupling: object = None,
+) -> Study:
     """Everything checked, or an `InputError` that names what is wrong."""
     if model not in MODELS:
         raise InputError(f"model must be one of {', '.join(map(repr, MODELS))}; got {model!r}.")
     kind = _kind(str(model), network, states)
     spend = _check_budget(budget)
-    facts = None if kind != "peer" else network_facts(network, scaling)
+    facts = None if kind != "peer" else _facts(network, scaling, guess)
     alphabet = 0 if kind != "chain" else _count_states(schema_or_shape, states)
-    without = kind == "peer" or (kind == "chain" and states is not None)
-    names, shape = ((), ()) if without else check_shape(schema_or_shape)
+    without = kind in ("chain", "peer")
+    schema = None if without else check_schema(schema_or_shape)
     rows = facts.nodes if facts is not None and n is None else check_rows(n)
     if facts is not None and rows != facts.nodes:
         raise InputError(f"n must be None or the network's {facts.nodes:,} nodes; got {n!r}.")
-    schema = schema_or_shape if isinstance(schema_or_shape, Schema) else None
-    scopes, listed = _cliques(cliques, names, schema, kind)
-    if kind == "auto":
-        kind = "ising" if set(shape) == {2} and cliques == "auto" else "pairwise"
-    weight, grid = _unit(schema)
+    named = isinstance(schema_or_shape, Schema)
+    listed = None if schema is None else _cliques(cliques, schema, named)
+    if kind == "auto" and schema is not None:
+        kind = kind_of(schema, None if cliques == "auto" else cliques)
+    shape = () if schema is None else schema.shape
     degree = _check_order(order, kind, len(shape))
     _check_kind(kind, shape)
-    bound = _between(width, "width", 1e-6, 1e4)
-    return Request(
-        model=kind,
-        names=names,
-        named=schema is not None,
-        shape=shape,
-        n=rows,
-        budget=spend,
+    return Study(
+        kind,
+        rows,
+        spend,
+        _check_adjacency(adjacency, kind),
+        schema=schema,
+        named=named,
+        listed=listed,
         base=spend,
         order=degree,
-        width=bound,
+        width=_between(width, "width", 1e-6, 1e4),
         accuracy=None if accuracy is None else _between(accuracy, "accuracy", 1e-9, 100.0),
         min_weight=None if min_weight is None else _between(min_weight, "min_weight", 1e-6, 100.0),
-        adjacency=_check_adjacency(adjacency, kind),
-        cliques=scopes,
-        listed=listed,
-        max_memory=None if max_memory is None else check_memory(max_memory),
-        unit=_unit_name(kind, schema),
-        unit_weight=weight,
-        grid=grid,
-        zeros=_zeros(schema),
+        max_memory=None if max_memory is None else check_bytes(max_memory, "max_memory"),
         network=facts,
         states=alphabet,
-        limit=_check_limit(limit),
-        coupling=(
-            strength(bound) if coupling is None else _between(coupling, "coupling", 1e-3, 3.0)
-        ),
+        limit=check_limit(limit),
+        typical=None if coupling is None else _between(coupling, "coupling", 1e-3, 3.0),
     )
+
+
+def _facts(network: Any, scaling: object, guess: object) -> NetworkFacts:
+    if guess is None:
+        return network_facts(network, scaling)
+    if isinstance(network, tuple):
+        raise InputError("guess needs the network itself, not three numbers of it.")
+    public = read_network(network, scaling)  # type: ignore[arg-type]
+    return facts_of(public, expected_pull(public, _between(guess, "guess", 0.0, 100.0)))
 
 
 def _kind(model: str, network: Any, states: Any) -> str:
@@ -184,10 +132,10 @@ def check_rows(n: object) -> int:
     return int(n)  # type: ignore[call-overload, no-any-return]
 
 
-def check_shape(given: object) -> tuple[tuple[str, ...], tuple[int, ...]]:
-    """Names and numbers of levels."""
+def check_schema(given: object) -> Schema:
+    """A schema, or one made up of numbers of levels."""
     if isinstance(given, Schema):
-        names, shape = given.names, given.shape
+        shape = given.shape
     else:
         if isinstance(given, int | np.integer) and not isinstance(given, bool):
             given = [2] * max(0, min(int(given), _MOST_VARIABLES + 1))
@@ -203,41 +151,37 @@ def check_shape(given: object) -> tuple[tuple[str, ...], tuple[int, ...]]:
                     f"got {size!r}."
                 )
         shape = tuple(int(size) for size in given)
-        names = tuple(f"x{i}" for i in range(len(shape)))
     if not 1 <= len(shape) <= _MOST_VARIABLES:
         raise InputError(
             f"schema_or_shape must have 1 to {_MOST_VARIABLES:,} variables; got {len(shape):,}."
         )
     if max(shape) < 2:
         raise InputError("schema_or_shape: at least one variable must have two levels.")
-    return names, shape
+    if isinstance(given, Schema):
+        return given
+    return Schema({f"x{i}": size for i, size in enumerate(shape)})
 
 
-def _cliques(
-    cliques: object, names: tuple[str, ...], schema: Schema | None, kind: str
-) -> tuple[tuple[tuple[int, ...], ...], bool]:
-    """Positions of each clique, and whether they were given one by one."""
-    if kind in ("chain", "peer"):
-        return (), False
+def _cliques(cliques: object, schema: Schema, named: bool) -> tuple[tuple[int, ...], ...] | None:
+    """Positions of each clique, where they were given one by one."""
     if isinstance(cliques, str):
         if cliques not in ("auto", "all-pairs"):
             raise InputError(f"cliques must be 'auto', 'all-pairs' or a list; got {cliques!r}.")
-        if math.comb(len(names), 2) > _MOST_PAIRS:
-            return (), False
-        return tuple(combinations(range(len(names)), 2)) or ((0,),), False
+        return None
     if not isinstance(cliques, Sequence) or not cliques:
         raise InputError("cliques must be 'auto', 'all-pairs' or a list of tuples, at least one.")
-    found = [_clique(clique, names, schema) for clique in cliques]
+    found = [_clique(clique, schema, named) for clique in cliques]
     if len({frozenset(clique) for clique in found}) < len(found):
         raise InputError("cliques: one is listed twice; list each once.")
-    return tuple(found), True
+    return tuple(found)
 
 
-def _clique(clique: Any, names: tuple[str, ...], schema: Schema | None) -> tuple[int, ...]:
+def _clique(clique: Any, schema: Schema, named: bool) -> tuple[int, ...]:
     if isinstance(clique, str | bytes) or not isinstance(clique, Sequence) or not clique:
         raise InputError(f"cliques must hold tuples of variables; got {clique!r}.")
-    if schema is not None:
+    if named:
         return schema.clique(clique)
+    names = schema.names
     places = [names.index(v) if v in names else v for v in clique]
     whole = all(isinstance(v, int | np.integer) and 0 <= v < len(names) for v in places)
     if not whole or len(set(places)) < len(places):
@@ -245,25 +189,6 @@ def _clique(clique: Any, names: tuple[str, ...], schema: Schema | None) -> tuple
             f"cliques: {clique!r} must name different variables by position, 0 to {len(names) - 1}."
         )
     return tuple(int(v) for v in places)
-
-
-def _unit(schema: Schema | None) -> tuple[int, int]:
-    if schema is None or schema.unit is None:
-        return 1, 1
-    from privfield.data.table import unit_weight, weight_grid
-
-    return unit_weight(schema), weight_grid(schema)
-
-
-def _unit_name(kind: str, schema: Schema | None) -> str:
-    person = kind == "chain" or (schema is not None and schema.unit is not None)
-    return "outcome" if kind == "peer" else "person" if person else "row"
-
-
-def _zeros(schema: Schema | None) -> tuple[tuple[int, ...], ...]:
-    if schema is None:
-        return ()
-    return tuple(tuple(schema.index(name) for name, _ in rule) for rule in schema.forbidden)
 
 
 def _check_order(order: object, kind: str, variables: int) -> int:
@@ -298,12 +223,6 @@ def _check_adjacency(adjacency: object, kind: str) -> Adjacency:
     return found
 
 
-def _check_limit(limit: object) -> Fraction:
-    from privfield.mechanisms.chains.mechanism import check_limit
-
-    return check_limit(limit)
-
-
 def _between(value: object, name: str, low: float, high: float) -> float:
     number = float(exact(value, name))
     if not low <= number <= high:
@@ -311,27 +230,14 @@ def _between(value: object, name: str, low: float, high: float) -> float:
     return number
 
 
-def check_memory(given: object) -> float:
-    """Bytes from a number or from text such as "8GB" (10⁹) or "512MiB" (2²⁰)."""
-    if isinstance(given, str):
-        match = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*([A-Za-z]*)\s*", given)
-        if match is None or match[2].upper() not in _UNITS:
-            raise InputError(f"max_memory must be bytes or text such as '8GB'; got {given!r}.")
-        given = float(match[1]) * _UNITS[match[2].upper()]
-    return _between(given, "max_memory", 1.0, 1e18)
-
-
 def _count_states(schema_or_shape: object, states: Any) -> int:
-    from privfield.data.sequences.read import StateSet
-
     if isinstance(states, int | np.integer) and not isinstance(states, bool):
         count = int(states)
     elif states is not None:
         count = len(StateSet.of(states, None).names)
     else:
-        shape = check_shape(
-            [schema_or_shape] if isinstance(schema_or_shape, int) else schema_or_shape
-        )[1]
+        given = [schema_or_shape] if isinstance(schema_or_shape, int) else schema_or_shape
+        shape = check_schema(given).shape
         if len(shape) != 1:
             raise InputError("model='chain' needs states, or a schema with the state alone.")
         count = shape[0]

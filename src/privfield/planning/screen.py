@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import textwrap
 
-from privfield.planning.forecast import MethodForecast, Plan
-from privfield.planning.words import bytes_text, duration_text, number_text, rows_text
+from privfield.mechanisms.forecasting.forecast import Forecast
+from privfield.planning.facts import PlanFacts
+from privfield.words import bytes_text, duration_text, number_text, rows_text
 
 WIDTH = 88
 _TITLES = {
@@ -23,7 +24,7 @@ _PRIVACY = {
 }
 
 
-def screen_text(plan: Plan) -> str:
+def screen_text(plan: PlanFacts) -> str:
     """The plan for people."""
     lines = [*_wrapped(_title(plan)), "", *_wrapped(_expectation(plan)), ""]
     best = plan.recommended
@@ -46,7 +47,7 @@ def screen_text(plan: Plan) -> str:
     return "\n".join(lines)
 
 
-def table_text(plan: Plan) -> str:
+def table_text(plan: PlanFacts) -> str:
     """Table 1 in Markdown."""
     if not plan.table:
         return "Table 1 is about two-level variables."
@@ -63,7 +64,7 @@ def table_text(plan: Plan) -> str:
     return "\n".join([*head, *body, "", *plan.table_notes])
 
 
-def _title(plan: Plan) -> str:
+def _title(plan: PlanFacts) -> str:
     what = _TITLES[plan.model]
     if plan.levels:
         few, most = min(plan.levels), max(plan.levels)
@@ -75,7 +76,7 @@ def _title(plan: Plan) -> str:
     return f"Plan for {what}, {plan.n:,} {noun}, {plan.budget!r} ({protected})"
 
 
-def _expectation(plan: Plan) -> str:
+def _expectation(plan: PlanFacts) -> str:
     best = plan.recommended
     if not best.available or plan.model == "structure":
         return plan.verdict
@@ -89,7 +90,7 @@ def _expectation(plan: Plan) -> str:
     return text
 
 
-def _methods(plan: Plan) -> list[str]:
+def _methods(plan: PlanFacts) -> list[str]:
     both = plan.metric != plan.target
     largest = f"{'largest':>9}" if both else ""
     lines = [f"{'method':<22}{'error':>8}{largest}{'noise':>10}{'sampling':>10}"]
@@ -100,6 +101,9 @@ def _methods(plan: Plan) -> list[str]:
         else:
             note = textwrap.shorten(each.note, WIDTH - 24, placeholder=" …")
             lines.append(f"{each.name:<22}  {note}")
+    asking = [each for each in plan.methods if each.available and each.asks]
+    for each in asking:
+        lines += _wrapped(f"Only where {each.asks} is declared: {each.name}.")
     if plan.recommended.noise_sd is not None:
         lines += _wrapped(
             "Noise and sampling error: of one released number, in counts "
@@ -108,7 +112,7 @@ def _methods(plan: Plan) -> list[str]:
     return lines
 
 
-def _method(each: MethodForecast, both: bool) -> str:
+def _method(each: Forecast, both: bool) -> str:
     noise = "–" if each.noise_sd is None else f"±{number_text(each.noise_sd)}"
     sampling = "–" if each.sampling_sd is None else f"±{number_text(each.sampling_sd)}"
     largest = f"{number_text(each.largest_error):>9}" if both else ""
@@ -119,7 +123,7 @@ def _method(each: MethodForecast, both: bool) -> str:
     )
 
 
-def _needs(plan: Plan) -> list[str]:
+def _needs(plan: PlanFacts) -> list[str]:
     best = plan.recommended
     text = f"- Memory: about {bytes_text(best.memory)}"
     if plan.max_memory is not None:
@@ -128,7 +132,7 @@ def _needs(plan: Plan) -> list[str]:
     return _wrapped(text + ".") if best.available else []
 
 
-def _short_table(plan: Plan) -> list[str]:
+def _short_table(plan: PlanFacts) -> list[str]:
     lines = [f"{'Rows needed':<38}{'the graph':>24}{'all couplings':>24}"]
     for row in plan.table:
         graph = f"{_least(row.structure_bound)} {_about(row.structure_needed)}"

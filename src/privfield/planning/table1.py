@@ -13,12 +13,11 @@ from dataclasses import replace
 from fractions import Fraction
 from statistics import NormalDist
 
-from privfield.mechanisms.frank_wolfe.forecast import ising_frank_wolfe
-from privfield.mechanisms.gradients.forecast import moments
+from privfield.mechanisms.forecasting.choose import forecast_of
+from privfield.mechanisms.forecasting.reference import inflation, sparse_errors
+from privfield.mechanisms.forecasting.study import MOST_ROWS, Study
 from privfield.planning.bounds import bounds_for
-from privfield.planning.forecast import MethodForecast, Table1Row
-from privfield.planning.reference import inflation, largest_of
-from privfield.planning.request import MOST_ROWS, Request, is_pure
+from privfield.planning.facts import Table1Row
 from privfield.privacy.budgets import ZCDP, ApproxDP, Budget, PureDP
 
 ACCURACY = 0.1  # α where none is given
@@ -27,17 +26,15 @@ _FAILURE = 1 / 3
 _LEAST, _MOST = 1e-9, 1e9
 
 
-def live_table(request: Request) -> tuple[tuple[Table1Row, ...], tuple[str, ...]]:
+def live_table(study: Study) -> tuple[tuple[Table1Row, ...], tuple[str, ...]]:
     """Rows from no privacy to pure ε, and what the numbers are for; empty for other models."""
-    if set(request.shape) != {2} or request.variables < 2 or request.order > 2:
+    if not study.is_binary or study.variables < 2 or study.order > 2:
         return (), ()
-    from privfield.mechanisms.graphs.forecast import MIN_WEIGHT, edge_majority, threshold
-
-    pure, concentrated, approximate = budgets_like(request.budget)
-    couplings = request.model == "ising" and request.accuracy is not None
-    accuracy = request.accuracy if couplings and request.accuracy else ACCURACY
-    weight = request.min_weight or MIN_WEIGHT
-    asked = replace(request, model="ising", accuracy=accuracy, min_weight=weight)
+    pure, concentrated, approximate = budgets_like(study.budget)
+    couplings = study.model == "ising" and study.accuracy is not None
+    accuracy = study.accuracy if couplings and study.accuracy else ACCURACY
+    weight = study.weakest
+    asked = replace(study, model="ising", accuracy=accuracy, min_weight=weight, max_memory=None)
     rows = [_without_privacy(asked)]
     for name, budget in (
         ("approximate", approximate),
@@ -46,9 +43,10 @@ def live_table(request: Request) -> tuple[tuple[Table1Row, ...], tuple[str, ...]
     ):
         here = replace(asked, budget=budget, base=budget)
         bounds = {each.task: each.rows for each in bounds_for(here, budget)}
-        finders = [edge_majority, threshold] if name == "approximate" else [threshold]
-        exact = [_fewest(find, here, accuracy) for find in (moments, ising_frank_wolfe)]
-        rows_for = [_fewest(find, here, _FAILURE) for find in finders]
+        finders = ("edge-majority", "moments-threshold")[name != "approximate" :]
+        exact = [_fewest(way, here, accuracy) for way in ("moments", "frank-wolfe")]
+        graphs = replace(here, model="structure")
+        rows_for = [_fewest(way, graphs, _FAILURE) for way in finders]
         rows.append(
             Table1Row(
                 f"{budget!r}",
@@ -71,7 +69,7 @@ def budgets_like(budget: Budget) -> tuple[Budget, Budget, Budget]:
         epsilon, loose = math.sqrt(2 * budget.rho), budget.epsilon_at(_DELTA)
         return PureDP(_possible(epsilon)), budget, ApproxDP(_possible(loose), _DELTA)
     assert isinstance(budget, PureDP | ApproxDP)
-    delta = _DELTA if is_pure(budget) else budget.exact_delta  # type: ignore[union-attr]
+    delta = _DELTA if budget.is_pure else budget.exact_delta  # type: ignore[union-attr]
     return (
         PureDP(budget.exact_epsilon),
         ZCDP(min(budget.exact_rho, Fraction(_MOST))),
@@ -84,13 +82,15 @@ def _possible(epsilon: float) -> Fraction:
     return Fraction(f"{min(max(epsilon, _LEAST), _MOST):.6g}")
 
 
-def _fewest(
-    method: Callable[[Request], MethodForecast], request: Request, error: float
-) -> float | None:
+def _fewest(way: str, study: Study, error: float) -> float | None:
     def reached(n: float) -> bool:
-        found = method(replace(request, n=max(1, round(n)))).largest_error
+        found = forecast_of(replace(study, n=max(1, round(n))), way).largest_error
         return found is not None and found <= error
 
+    return _least(reached)
+
+
+def _least(reached: Callable[[float], bool]) -> float | None:
     low, high = 1.0, 4.0
     while not reached(high):
         low, high = high, 4 * high
@@ -102,14 +102,12 @@ def _fewest(
     return high
 
 
-def _without_privacy(request: Request) -> Table1Row:
+def _without_privacy(study: Study) -> Table1Row:
     """From the sampling error alone."""
-    from privfield.mechanisms.graphs.forecast import weakest
-
-    pairs = math.comb(request.variables, 2)
-    variance = inflation(request.variables, request.coupling)[0]
-    assert request.accuracy is not None
-    parameters = variance * (largest_of(pairs) / request.accuracy) ** 2
-    each = 1 - (1 - _FAILURE) ** (1 / pairs)  # all pairs right with probability 2/3
-    structure = variance * (NormalDist().inv_cdf(1 - each / 2) / (weakest(request) / 2)) ** 2
+    p, coupling, accuracy = study.variables, study.coupling, study.accuracy
+    assert accuracy is not None
+    parameters = _least(lambda n: sparse_errors(p, n, coupling, 0.0).largest <= accuracy)
+    each = 1 - (1 - _FAILURE) ** (1 / math.comb(p, 2))  # all pairs right with probability 2/3
+    z = NormalDist().inv_cdf(1 - each / 2)
+    structure = inflation(p, coupling)[0] * (z / (study.weakest / 2)) ** 2
     return Table1Row("no privacy", None, structure, None, parameters)

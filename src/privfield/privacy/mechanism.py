@@ -45,6 +45,7 @@ class Mechanism(ABC, Generic[R]):
     page: ClassVar[str]  # its proof, under docs/privacy/
     releases: ClassVar[type[Released]]
     adjacencies: ClassVar[tuple[Adjacency, ...]] = ROWS
+    ways: ClassVar[tuple[tuple[str, str], ...]] = ()  # to do a study: kinds of model, and names
 
     def __post_init__(self) -> None:
         if self.terms.adjacency not in self.adjacencies:
@@ -75,6 +76,11 @@ class Mechanism(ABC, Generic[R]):
     @abstractmethod
     def open(self, data: Any) -> Run[R]:
         """Check what is public about the data; what is returned reads records when it is called."""
+
+    @classmethod
+    def forecast(cls, study: Any, way: str) -> Any:
+        """What to expect of one of its `ways` (mechanisms/forecasting): no data, no cost."""
+        raise NotImplementedError(f"{cls.__name__} has no forecast")
 
     @classmethod
     @abstractmethod

@@ -57,9 +57,10 @@ def demo(
     import numpy as np
 
     from privfield.cli.arguments.budget import in_words
+    from privfield.cli.commands.learners import labelled, make_learner
     from privfield.cli.terminal.bars import bars
-    from privfield.learners.base import attach_card
-    from privfield.learners.marginal import MarginalLearner
+    from privfield.mechanisms.forecasting.choose import choose
+    from privfield.mechanisms.forecasting.study import table_study
     from privfield.planning.plan import plan
     from privfield.privacy.budgets import ApproxDP
     from privfield.privacy.ledger import Ledger
@@ -75,12 +76,10 @@ def demo(
         budget = ApproxDP(1, 1e-6)
         forecast = plan(schema, PEOPLE, budget)
         ledger = Ledger(folder / "study.ledger", total=budget)
-        learner = MarginalLearner(
-            budget, cliques="all-pairs", schema=schema, ledger=ledger, job="demo", progress=progress
-        )
-        model = learner.fit(data).model_
-        if model.card is None:
-            attach_card(learner)
+        common = {"budget": budget, "ledger": ledger, "job": "demo", "progress": progress}
+        study = table_study(data, schema, budget)
+        learner = make_learner(choose(study).name, study, "auto", "auto", None, common)
+        model = labelled(learner.fit(data).model_, schema)
         model.save(folder / "model.pf")
         write_report(model, report, progress=progress)
         compared = compare(model, truth)

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from privfield.cli.arguments import options
-from privfield.cli.commands.learners import TABLES
 from privfield.cli.terminal.console import note, say, say_json, say_stamp
-from privfield.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from privfield.cli.spending import Spending
-    from privfield.planning.forecast import Plan
+    from privfield.mechanisms.forecasting.forecast import Forecast
+    from privfield.mechanisms.forecasting.study import Study
     from privfield.privacy.budgets import Budget
     from privfield.schema import Schema
 
@@ -21,10 +22,10 @@ HELP = """Learn a model of FILE under differential privacy. Shows the cost, then
 
 Example:  [bold]privfield fit data.csv --schema s.toml --epsilon 1 --delta 1e-6 -o model.pf[/bold]
 
-Without --cliques: all pairs of variables where exact inference fits in memory, otherwise pairs
-selected privately within the same budget. Methods: auto, naive-mle and cgm estimate from noisy
-tables; moments and pseudolikelihood (two levels each) and frank-wolfe are for sparse or large
-networks. Everything after this command is free: report, query, sample, export.
+Without --cliques and --method: what is expected to be best for this schema, budget and number of
+rows, as `privfield plan` says. Methods: naive-mle and cgm estimate from noisy tables; moments and
+pseudolikelihood (two levels each) and frank-wolfe relate all pairs. Everything after this command
+is free: report, query, sample, export.
 """
 
 
@@ -60,7 +61,10 @@ def fit(
     n: Annotated[
         int | None,
         typer.Option(
-            "--n", metavar="N", parser=options.count, help="Rows, or a guess, for the forecast."
+            "--n",
+            metavar="N",
+            parser=options.count,
+            help="Rows, or a guess, for forecasts.",
         ),
     ] = None,
     max_memory: Annotated[
@@ -72,22 +76,23 @@ def fit(
     json: options.Json = False,
 ) -> None:
     """Check, forecast, ask, spend, estimate, write."""
+    from privfield.checks import check_bytes
     from privfield.cli.arguments.budget import in_words, read_budget
     from privfield.cli.arguments.cliques import read_cliques
     from privfield.cli.arguments.files import check_output, open_data, read_schema
-    from privfield.cli.arguments.sizes import public_rows, read_bytes_count
+    from privfield.cli.commands.learners import check_choices, labelled, make_learner, ways_for
     from privfield.cli.commands.learners import in_words as in_words_of
-    from privfield.cli.commands.learners import labelled, make_learner, selects
     from privfield.cli.spending import Spending, ask
     from privfield.cli.terminal.bars import bars
     from privfield.learners.base import attach_card
+    from privfield.mechanisms.forecasting.choose import forecasts, ranked
     from privfield.words import counted
 
     budget = read_budget(epsilon, delta, rho)
     target = check_output(output, force)
     rules = read_schema(schema)
     wanted = read_cliques(cliques, rules)
-    table = open_data(file, rules)
+    open_data(file, rules)  # refuses what cannot be read
     purse = Spending(ledger, total, job, budget, adjacency)
     common: dict[str, Any] = {
         "budget": budget,
@@ -95,22 +100,20 @@ def fit(
         "job": purse.job,
         "insecure_seed": insecure_seed,
     }
-    learner = make_learner(method, rules, wanted, read_bytes_count(max_memory), common)
+    check_choices(method, rules, wanted)
+    size = None if max_memory is None else check_bytes(max_memory, "--max-memory")
+    with purse.watch(None), bars("counting rows"):
+        study = _study(rules, n, file, budget, adjacency, wanted, size)
+        ways = ranked(forecasts(study, ways_for(method, wanted)), study)
+    learner = make_learner(ways[0].name, study, method, wanted, size, common)
     with purse.watch(learner):
-        if n is None:
-            with bars("counting rows"):
-                n = public_rows(table, adjacency)
-        forecast = _forecast(rules, n, budget, adjacency, wanted, max_memory)
-        if selects(learner, rules):
-            forecast = None  # it depends on how sparse the data are
-        expected = None if forecast is None else expected_error(forecast, method)
         _announce(file, rules, adjacency, purse, insecure_seed)
-        note(f"Measured         {in_words_of(learner, rules)}")
-        _promise_error(forecast, expected)
+        note(f"Measured         {in_words_of(ways[0].name, rules, wanted)}")
+        expected = _promise_error(ways, study, method == "auto" and wanted == "auto")
         _remind(rules)
         purse.check()
         ask(yes or purse.is_known)
-        with bars("reading", {} if n is None else {"counting": n}) as progress:
+        with bars("reading", {} if study.guessed else {"counting": study.n}) as progress:
             learner.set_params(ledger=purse.open(), progress=progress)
             learner.fit(file)
             if learner.model_.card is None:
@@ -150,31 +153,27 @@ def fit(
     note(f"Next, at no further cost: privfield report {target} -o report.html")
 
 
-def _forecast(
+def _study(
     schema: Schema,
     rows: int | None,
+    file: str,
     budget: Budget,
     adjacency: str,
     cliques: Any,
-    max_memory: str | None,
-) -> Plan | None:
-    """What `privfield plan` says; None without a public number of rows, or for odd schemas."""
-    from privfield.planning.plan import plan
+    max_memory: float | None,
+) -> Study:
+    """What `privfield plan` would be asked."""
+    from privfield.mechanisms.forecasting.study import table_study
 
-    if not rows:
-        return None
-    known = "auto" if isinstance(cliques, str) else cliques
-    try:
-        return plan(schema, rows, budget, adjacency=adjacency, cliques=known, max_memory=max_memory)
-    except InputError:  # too odd to plan; whether it can be fitted is for the learner to say
-        return None
-
-
-def expected_error(forecast: Plan, method: str) -> float | None:
-    """The forecast of the method that will be used, which need not be the recommended one."""
-    wanted = "tables" if method in TABLES else method
-    found = [each for each in forecast.methods if each.name == wanted and each.available]
-    return found[0].expected_error if found else None
+    return table_study(
+        file,
+        schema,
+        budget,
+        adjacency,
+        declared_rows=rows,
+        listed=None if isinstance(cliques, str) else tuple(map(schema.clique, cliques)),
+        max_memory=max_memory,
+    )
 
 
 def _announce(file: str, schema: Schema, adjacency: str, purse: Spending, seed: int | None) -> None:
@@ -186,16 +185,25 @@ def _announce(file: str, schema: Schema, adjacency: str, purse: Spending, seed: 
     note(f"Ledger           {purse.preview()}")
 
 
-def _promise_error(forecast: Plan | None, expected: float | None) -> None:
-    if forecast is None or expected is None:
-        note("Expected error   no forecast here; `privfield plan` with --n compares the methods")
-        return
-    note(f"Expected error   {expected:.2g}: {forecast.metric}, {forecast.n:,} rows")
-    best = forecast.recommended
-    if best.expected_error is not None and best.expected_error < 0.8 * expected:
-        note(f"                 {best.expected_error:.2g} is expected of the method {best.name}")
-    else:
-        note(f"                 {forecast.verdict}")
+def _promise_error(ways: Sequence[Forecast], study: Study, open_choice: bool) -> float | None:
+    """Say what to expect, and, where there was a choice, of what else."""
+    from privfield.planning.verdict import METRICS, verdict
+    from privfield.words import number_text
+
+    best = ways[0]
+    rows = f"{study.n:,} rows"
+    if study.guessed:
+        rows = f"if there are about {rows} (say --n: their number is private)"
+    if not best.available or best.expected_error is None:
+        note(f"Expected error   no forecast: {best.note or 'nothing to compare'}")
+        return None
+    note(f"Expected error   {best.expected_error:.2g}: {METRICS[study.model][0]}, {rows}")
+    note(f"                 {verdict(best, study)}")
+    others = [each for each in ways[1:] if each.available and not each.asks][:3]
+    if open_choice and others:
+        listed = ", ".join(f"{each.name} {number_text(each.expected_error)}" for each in others)
+        note(f"                 Chosen: {best.name}, not {listed}; `privfield plan` says more")
+    return best.expected_error
 
 
 def _remind(schema: Schema) -> None:

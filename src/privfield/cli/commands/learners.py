@@ -1,4 +1,4 @@
-"""Which learner `privfield fit` uses, and how its model is labelled."""
+"""Which way `privfield fit` goes, with which learner, and how its model is labelled."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from privfield.errors import InputError
 
 if TYPE_CHECKING:
+    from privfield.mechanisms.forecasting.study import Study
     from privfield.models.base import Model
     from privfield.schema import Schema
 
@@ -15,19 +16,10 @@ TABLES = ("auto", "naive-mle", "cgm")
 REGRESSIONS = ("moments", "frank-wolfe", "pseudolikelihood")
 
 
-def make_learner(
-    method: str,
-    schema: Schema,
-    cliques: str | Sequence[Sequence[str]],
-    max_bytes: int | None,
-    common: dict[str, Any],
-) -> Any:
-    """Noisy tables by default; Ising and pairwise learners where `method` names theirs."""
+def check_choices(method: str, schema: Schema, cliques: str | Sequence[Sequence[str]]) -> None:
+    """Refuse what does not go together."""
     if method in TABLES:
-        from privfield.learners.marginal import MarginalLearner
-
-        size: dict[str, Any] = {} if max_bytes is None else {"max_bytes": max_bytes}
-        return MarginalLearner(cliques=cliques, schema=schema, method=method, **size, **common)
+        return
     if method not in REGRESSIONS:
         legal = ", ".join((*TABLES, *REGRESSIONS))
         raise InputError(f"--method must be one of {legal}; got {method!r}.")
@@ -38,44 +30,79 @@ def make_learner(
             f"--method {method} knows no forbidden combinations, and the schema has "
             f"{len(schema.forbidden)}. Use --method auto."
         )
-    if all(size == 2 for size in schema.shape):
+    if method != "frank-wolfe" and any(size != 2 for size in schema.shape):
+        raise InputError(
+            f"--method {method} needs two levels of every variable. Use auto or frank-wolfe."
+        )
+
+
+def ways_for(method: str, cliques: str | Sequence[Sequence[str]]) -> tuple[str, ...] | None:
+    """The ways that the options leave open; None for all."""
+    if method in REGRESSIONS:
+        return (method,)
+    if cliques == "learn":
+        return ("selection", "stable")
+    if cliques != "auto":
+        return ("tables",)
+    return None if method == "auto" else ("tables", "selection", "stable")
+
+
+def make_learner(
+    way: str,
+    study: Study,
+    method: str,
+    cliques: str | Sequence[Sequence[str]],
+    max_bytes: float | None,
+    common: dict[str, Any],
+) -> Any:
+    """The learner that goes that way."""
+    if way in ("tables", "selection", "stable"):
+        from privfield.learners.marginal import MarginalLearner
+
+        size: dict[str, Any] = {} if max_bytes is None else {"max_bytes": max_bytes}
+        asked: dict[str, Any] = {"cliques": "learn", "structure": way}
+        if way == "tables":
+            asked = {"cliques": "all-pairs" if isinstance(cliques, str) else cliques}
+        estimate = method if method in TABLES else "auto"
+        return MarginalLearner(method=estimate, schema=study.schema, **asked, **size, **common)
+    if way != "moments" and not study.rows_are_public:
+        common = {**common, "declared_rows": study.n}
+    if study.is_binary:
         from privfield.learners.ising import IsingLearner
 
-        return IsingLearner(method=method, schema=schema, **common)
-    if method == "frank-wolfe":
-        from privfield.learners.pairwise import PairwiseLearner
+        return IsingLearner(method=way, schema=study.schema, **common)
+    from privfield.learners.pairwise import PairwiseLearner
 
-        return PairwiseLearner(method=method, schema=schema, **common)
-    raise InputError(
-        f"--method {method} needs two levels of every variable. Use auto or frank-wolfe."
-    )
+    return PairwiseLearner(method=way, schema=study.schema, **common)
 
 
-def in_words(learner: Any, schema: Schema) -> str:
-    """What a learner will measure, known before any record is read."""
-    from privfield.learners.marginal import MarginalLearner
+def in_words(way: str, schema: Schema, cliques: str | Sequence[Sequence[str]]) -> str:
+    """What will be measured, known before any record is read."""
     from privfield.words import counted
 
-    if not isinstance(learner, MarginalLearner):
-        return f"what the method {learner.method} needs"
-    cliques = learner._cliques(schema)
-    if cliques is None:
+    pairs = len(schema) * (len(schema) - 1) // 2
+    if way == "selection":
         return "noisy tables of pairs that are selected privately within this budget"
-    if all(len(clique) == 2 for clique in cliques):
-        every = len(cliques) == len(schema) * (len(schema) - 1) // 2
-        if len(cliques) == 1:
-            return "a noisy table of one pair of variables"
-        return f"noisy tables of {'all ' * every}{len(cliques):,} pairs of variables"
+    if way == "stable":
+        return "a graph, if it is stable, and noisy tables of its edges"
+    if way == "moments":
+        return f"how often answers agree, with noise, for {_all(pairs)} (moments)"
+    if way != "tables":
+        return f"the steps of private regressions of every variable ({way})"
+    if isinstance(cliques, str):
+        alone = len(schema) == 1
+        return "a noisy table of 1 variable" if alone else f"noisy tables of {_all(pairs)}"
     if len(cliques) == 1:
-        return f"a noisy table of {counted(len(cliques[0]), 'variable')}"
+        size = len(cliques[0])
+        return f"a noisy table of {_all(1) if size == 2 else counted(size, 'variable')}"
+    if all(len(clique) == 2 for clique in cliques):
+        every = "all " * (len(cliques) == pairs)
+        return f"noisy tables of {every}{len(cliques):,} pairs of variables"
     return f"noisy tables of {len(cliques):,} sets of variables"
 
 
-def selects(learner: Any, schema: Schema) -> bool:
-    """Whether it will choose pairs privately."""
-    from privfield.learners.marginal import MarginalLearner
-
-    return isinstance(learner, MarginalLearner) and learner._cliques(schema) is None
+def _all(pairs: int) -> str:
+    return "one pair of variables" if pairs == 1 else f"all {pairs:,} pairs of variables"
 
 
 def labelled(model: Model, schema: Schema) -> Model:

@@ -43,6 +43,10 @@ def plan(
     cliques: Annotated[
         str, typer.Option(metavar="C", help="auto, all-pairs, or as for `privfield fit`.")
     ] = "auto",
+    min_weight: Annotated[
+        float | None,
+        typer.Option(metavar="W", parser=options.number, help="The weakest edge that matters."),
+    ] = None,
     adjacency: options.Adjacency = "replace-one",
     json: options.Json = False,
 ) -> None:
@@ -60,6 +64,7 @@ def plan(
         budget,
         model=model,
         accuracy=accuracy,
+        min_weight=min_weight,
         adjacency=adjacency,
         cliques=read_cliques(cliques, rules),
         max_memory=max_memory,

@@ -14,8 +14,7 @@ from privfield.cli.terminal.exit_codes import NOTHING_STABLE, Stopped
 from privfield.errors import InputError
 
 if TYPE_CHECKING:
-    from privfield.privacy.budgets import Budget
-    from privfield.schema import Schema
+    from privfield.mechanisms.forecasting.study import Study
 
 HELP = """Learn which variables of FILE are related; released only if it is stable.
 
@@ -51,8 +50,8 @@ def structure(
         str, typer.Option(metavar="M", help="regression, correlation or chow-liu.")
     ] = "regression",
     release: Annotated[
-        str | None, typer.Option(metavar="R", help="How it is released; by default edge-majority.")
-    ] = None,
+        str, typer.Option(metavar="R", help="auto, edge-majority or mode: how blocks are counted.")
+    ] = "auto",
     adjacency: options.Adjacency = "replace-one",
     ledger: options.LedgerFile = None,
     total: options.Total = None,
@@ -65,10 +64,10 @@ def structure(
     """Check, announce, spend, write or say that there is nothing."""
     from privfield.cli.arguments.budget import in_words, read_budget
     from privfield.cli.arguments.files import check_output, open_data, read_schema
-    from privfield.cli.arguments.sizes import public_rows
     from privfield.cli.spending import Spending, ask, warn_of_seed
     from privfield.cli.terminal.bars import bars
     from privfield.learners.structure import StructureLearner
+    from privfield.mechanisms.forecasting.study import table_study
     from privfield.privacy.released import cost_to_json
     from privfield.words import counted
 
@@ -82,9 +81,8 @@ def structure(
     if target.suffix.lower() not in SUFFIXES:
         raise InputError(f"--output must end in {', '.join(SUFFIXES)}; got {target.name!r}.")
     rules = read_schema(schema)
-    table = open_data(file, rules)
+    open_data(file, rules)  # refuses what cannot be read
     purse = Spending(ledger, total, job, budget, adjacency)
-    extra: dict[str, Any] = {} if release is None else {"release": release}
     learner = StructureLearner(
         budget,
         width=width,
@@ -94,7 +92,7 @@ def structure(
         adjacency=adjacency,
         job=purse.job,
         insecure_seed=insecure_seed,
-        **extra,
+        release=release,
     )
     warn_of_seed(insecure_seed)
     note(f"Spending  {purse.spending()} on the graph of {file} ({adjacency})")
@@ -102,10 +100,13 @@ def structure(
     with purse.watch(learner):
         if method == "regression":
             with bars("counting rows"):
-                rows = public_rows(table, adjacency)
-            settings = {"min_weight": min_weight, "width": width, "adjacency": adjacency}
-            expected = _forecast(rules, rows, budget, release or "edge-majority", settings)
-            note(f"Expected  {expected}")
+                study = table_study(
+                    *(file, rules, budget, adjacency),
+                    model="structure",
+                    min_weight=min_weight,
+                    width=width,
+                )
+            note(f"Expected  {_forecast(study, release)}")
         purse.check()
         ask(yes or purse.is_known, always=False)
         with bars("reading") as progress:
@@ -145,34 +146,23 @@ def structure(
         raise Stopped(NOTHING_STABLE)
 
 
-def _forecast(
-    schema: Schema, rows: int | None, budget: Budget, rule: str, settings: dict[str, Any]
-) -> str:
-    """What `privfield plan` says about this way of release, where the number of rows is public."""
-    from privfield.planning.plan import plan
+def _forecast(study: Study, release: str) -> str:
+    """What `privfield plan` says about this way of release, and about a better one."""
+    from privfield.mechanisms.forecasting.choose import choose
+    from privfield.mechanisms.graphs.block_plan import RULES
+    from privfield.words import share_text
 
-    unknown = "no forecast here; `privfield plan --model structure` has one for a guess of --n"
-    if not rows:
-        return unknown if rows is None else "nothing: there are no rows"
-    try:
-        found = plan(schema, rows, budget, model="structure", **settings)
-    except InputError:  # whether it can be learned is for the learner to say
-        return unknown
-    own = [each.success for each in found.methods if each.name == rule]
-    if not own or own[0] is None:
-        return unknown
-    text = f"the whole graph, all right, with a chance of {_chance(own[0])} ({rows:,} rows)"
-    best = found.recommended
-    if best.success is not None and best.success > own[0] + 0.1:
-        text += f"; {_chance(best.success)} with {best.name}: see `privfield plan`"
+    if study.guessed:
+        return "no forecast here; `privfield plan --model structure` has one for a guess of --n"
+    own = choose(study, RULES if release == "auto" else (release,))
+    if own.success is None:
+        return f"no forecast: {own.note}"
+    chance = share_text(own.success)
+    text = f"the whole graph, all right, with a chance of {chance} ({study.n:,} rows)"
+    best = choose(study)
+    if best.success is not None and best.success > own.success + 0.1:
+        text += f"; {share_text(best.success)} with {best.name}: see `privfield plan`"
     return text
-
-
-def _chance(share: float) -> str:
-    """A probability in words."""
-    if share < 0.01 or share > 0.99:
-        return "below 1%" if share < 0.5 else "above 99%"
-    return f"about {share:.0%}"
 
 
 def _in_options(advice: str | None) -> str | None:

@@ -14,8 +14,11 @@ from numpy.typing import NDArray
 from privfield.data.sequences.form import COLUMNS, Columns, StateSet, id_unit
 from privfield.data.sequences.read import Labelled, Sequences, SequenceSource
 from privfield.errors import InputError
+from privfield.mechanisms.chains.forecast import forecast_chain
 from privfield.mechanisms.chains.measurements import ChainMeasurements
 from privfield.mechanisms.chains.worlds import small_sequences
+from privfield.mechanisms.forecasting.forecast import Forecast
+from privfield.mechanisms.forecasting.study import Study
 from privfield.privacy.adjacency import Adjacency, Sensitivity, Unit
 from privfield.privacy.budgets import Budget, NonPrivate
 from privfield.privacy.laws import Noise
@@ -80,6 +83,7 @@ class ChainTransitions(Mechanism[ChainMeasurements]):
     noun = "chains"
     page = "chains.md"
     releases = ChainMeasurements
+    ways = (("chain", "chain"),)
 
     _: KW_ONLY
     states: StateSet
@@ -163,6 +167,15 @@ class ChainTransitions(Mechanism[ChainMeasurements]):
             str(self.terms.unit),
             self.terms.stamp,
         )
+
+    @classmethod
+    def forecast(cls, study: Study, way: str) -> Forecast:
+        """Of the rows of the chain."""
+        budget, limit = study.budget, study.limit
+        weights, law, _ = design(budget, study.adjacency, limit, study.states, "auto")
+        kind = law.name.removeprefix("discrete-").capitalize()
+        whole, start = law.deviation / weights.whole, law.deviation / weights.start
+        return forecast_chain(study, whole, start, kind)
 
     @classmethod
     def worlds(cls, terms: Terms) -> Iterator[World]:

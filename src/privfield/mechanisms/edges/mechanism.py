@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, asdict, dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -19,6 +19,7 @@ from privfield.errors import InputError
 from privfield.estimation.tables.running_fit import RunningFit
 from privfield.inference.contraction.plan import DEFAULT_MAX_BYTES
 from privfield.inference.contraction.room import RoomForEdges
+from privfield.mechanisms.edges.forecast import forecast_selection
 from privfield.mechanisms.edges.gaussian import GaussianPurse
 from privfield.mechanisms.edges.laplace import LaplacePurse
 from privfield.mechanisms.edges.purse import OpenPurse, Piece, Purse
@@ -26,6 +27,9 @@ from privfield.mechanisms.edges.schedule import MOST_PAIRS, candidate_pairs, mak
 from privfield.mechanisms.edges.scores import Counts, Pair
 from privfield.mechanisms.edges.search import Search, combined
 from privfield.mechanisms.edges.selection import Selection
+from privfield.mechanisms.forecasting.calls import learner_call
+from privfield.mechanisms.forecasting.forecast import Forecast, refused
+from privfield.mechanisms.forecasting.study import Study
 from privfield.mechanisms.tables.design import Task
 from privfield.mechanisms.tables.measurements import Measurements
 from privfield.mechanisms.tables.mechanism import counted_batches, plan_tables
@@ -76,6 +80,7 @@ class EdgeSelection(Mechanism[Selection]):
     noun = "edge selection"
     page = "edge-selection.md"
     releases = Selection
+    ways = (("ising", "selection"), ("pairwise", "selection"))
 
     _: KW_ONLY
     schema: Schema
@@ -182,7 +187,7 @@ class EdgeSelection(Mechanism[Selection]):
         counts[()] = np.asarray(counts[0,].sum())
         return counts
 
-    def _purse(self, counts: dict[Scope, Counts], randomness: Randomness) -> Purse:
+    def _purse(self, counts: Mapping[Scope, Counts], randomness: Randomness) -> Purse:
         pairs, cost = self._choice[0], self.cost
         task = Task(
             self.schema.shape,
@@ -215,6 +220,18 @@ class EdgeSelection(Mechanism[Selection]):
             self.terms.stamp,
             tuple(centred for _, centred, _, _ in found),
         )
+
+    @classmethod
+    def forecast(cls, study: Study, way: str) -> Forecast:
+        """Of the tables of edges that would be found, and of those that would be missed."""
+        call = learner_call(study, "MarginalLearner", cliques="learn")
+        if study.listed is not None:
+            return refused(way, call, "cell of a table", "chooses its own pairs")
+        try:
+            own = cls(study.terms, schema=study.rules, max_bytes=study.room)
+        except InputError as error:
+            return refused(way, call, "cell of a table", str(error))
+        return forecast_selection(study, own._purse, own._choice[1])
 
     @classmethod
     def worlds(cls, terms: Terms) -> Iterator[World]:

@@ -82,9 +82,9 @@ def scores(
 ) -> NDArray[np.int64]:
     """One whole number per candidate; `noise` is what measuring would add to each cell."""
     found = [misfits[pair] for pair in candidates]
-    return np.array([m.distance - m.null - table_noise(m, noise) for m in found], np.int64)
+    return np.array([m.distance - m.null - cell_noise(m.cells, noise) for m in found], np.int64)
 
 
-def table_noise(pair: Misfit, noise: float) -> int:
-    """What measuring a pair's table would add to all of its cells."""
-    return round(min(pair.cells * noise, MOST))
+def cell_noise(cells: int, noise: float) -> int:
+    """What measuring a table would add to all of its cells."""
+    return round(min(cells * noise, MOST))

@@ -8,6 +8,7 @@ after a few failures in a row. Everything but scores and tables is a function of
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -23,10 +24,10 @@ from privfield.mechanisms.edges.scores import (
     Counts,
     Misfit,
     Pair,
+    cell_noise,
     misfit,
     sampling_spread,
     scores,
-    table_noise,
 )
 from privfield.mechanisms.edges.selection import SelectedPair
 from privfield.mechanisms.tables.measurements import Measurements
@@ -118,11 +119,8 @@ class Search:
         pair = candidates[self._purse.select(scores(candidates, misfits, noise))]
         chosen = misfits[pair]
         noisy = self._purse.test(chosen.distance)
-        threshold = max(
-            table_noise(chosen, noise),
-            self._purse.single_noise * sum(self._counts[pair].shape),
-            _SURE * self._purse.testing.deviation,
-            self._purse.schedule.surprise * sampling_spread(self._fit.total, grid),
+        threshold = least_excess(
+            self._purse, self._counts[pair].shape, noise, self._fit.total, grid
         )
         fits = self._room.holds([*self.edges, *new, pair])
         found = SelectedPair(
@@ -146,6 +144,22 @@ class Search:
         if new:
             self.pieces += self._purse.look(new)
             self.edges += new
+
+
+def least_excess(
+    purse: Purse, shape: Sequence[int], noise: float, total: float, grid: int
+) -> float:
+    """What the excess distance of a table of that shape must be above, in steps of 1/grid.
+
+    More than measuring it would add, than the first tables of its variables may be off, than the
+    test's own noise, and than chance makes of the best of all candidates.
+    """
+    return max(
+        cell_noise(math.prod(shape), noise),
+        purse.single_noise * sum(shape),
+        _SURE * purse.testing.deviation,
+        purse.schedule.surprise * sampling_spread(total, grid),
+    )
 
 
 def combined(pieces: Sequence[Piece]) -> list[tuple[Scope, bool, Table, float]]:

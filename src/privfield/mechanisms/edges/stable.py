@@ -13,9 +13,12 @@ from privfield.data.table import known_rows, open_table, unit_of
 from privfield.errors import InputError
 from privfield.inference.contraction.plan import DEFAULT_MAX_BYTES
 from privfield.inference.contraction.room import RoomForEdges
+from privfield.mechanisms.edges.forecast_stable import forecast_stable_tables, stable_call
 from privfield.mechanisms.edges.mechanism import EdgeSelection, check_choice
 from privfield.mechanisms.edges.selection import Selection
-from privfield.mechanisms.graphs.block_plan import plan_blocks
+from privfield.mechanisms.forecasting.forecast import Forecast, refused
+from privfield.mechanisms.forecasting.study import Study
+from privfield.mechanisms.graphs.forecast import blocks_of, unplannable
 from privfield.mechanisms.graphs.release import StructureRelease
 from privfield.mechanisms.graphs.structure import StableStructure, UserLearner, check_min_weight
 from privfield.mechanisms.tables.measurements import Measurements
@@ -36,7 +39,6 @@ from privfield.schema import Schema
 
 _OF_RHO = Fraction(1, 4)  # what the structure may take
 _OF_DELTA = Fraction(1, 2)
-_LIKELY = 0.9  # chance of release at which stability is worth its cost
 
 
 @dataclass(frozen=True)
@@ -133,6 +135,7 @@ class StableTables(Mechanism[StableSelection]):
     noun = "stable structure with tables"
     page = "edge-selection.md"
     releases = StableSelection
+    ways = (("ising", "stable"), ("pairwise", "stable"))
 
     _: KW_ONLY
     schema: Schema
@@ -252,6 +255,24 @@ class StableTables(Mechanism[StableSelection]):
         return StableSelection(found, replace(chosen, measurements=tables), tables)
 
     @classmethod
+    def forecast(cls, study: Study, way: str) -> Forecast:
+        """Of the tables of the right graph, or else of edges that are selected."""
+        call, why = stable_call(study), unplannable(study)
+        if study.listed is not None:
+            why = "chooses its own pairs"
+        selection = votes = None
+        if not why and isinstance(study.budget, ApproxDP):
+            shares = share_out(study.budget)
+            rest = replace(study, budget=shares.tables)
+            selection = EdgeSelection.forecast(rest, "selection")
+            votes = blocks_of(study, shares.structure)
+        if selection is None or votes is None or not selection.available:
+            note = why if selection is None else selection.note
+            return refused(way, call, "cell of a table", note)
+        found = forecast_stable_tables(rest, votes, selection)
+        return replace(found, call=call)
+
+    @classmethod
     def worlds(cls, terms: Terms) -> Iterator[World]:
         """As for a stable structure alone: blocks of a few rows."""
         for world in StableStructure.worlds(terms):
@@ -263,25 +284,6 @@ class StableTables(Mechanism[StableSelection]):
             if alone.rule == mechanism.structure.rule:
                 units, starts = world.units[:2], world.starts[:1]
                 yield replace(world, mechanism=mechanism, units=units, starts=starts)
-
-
-def stability_is_likely(
-    data: Any, schema: Schema, budget: object, min_weight: float | None, adjacency: str
-) -> bool:
-    """Whether a stable release would probably succeed, by public numbers alone."""
-    if min_weight is None or not isinstance(budget, ApproxDP) or not budget.exact_delta:
-        return False
-    terms = Terms(budget, Adjacency.parse(adjacency), unit=unit_of(schema))
-    rows = known_rows(data) if terms.rows_are_public else None
-    if rows is None:
-        return False
-    try:
-        first = StableTables(terms, schema=schema, min_weight=min_weight).shares.structure
-    except InputError:
-        return False
-    weight = float(check_min_weight(min_weight))
-    chance = plan_blocks(schema.shape, first, rows=rows, min_weight=weight).chance
-    return chance is not None and chance >= _LIKELY
 
 
 def cover(schema: Schema, edges: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:

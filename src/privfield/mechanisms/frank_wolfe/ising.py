@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 
 from privfield.data.table import unit_of
 from privfield.errors import InputError
+from privfield.mechanisms.forecasting.forecast import Forecast
+from privfield.mechanisms.forecasting.study import Study
+from privfield.mechanisms.frank_wolfe.forecast import Path, forecast_frank_wolfe, ising_call
 from privfield.mechanisms.frank_wolfe.gradients import Regressions
 from privfield.mechanisms.frank_wolfe.mechanism import MAX_BYTES, FrankWolfe, check_width
 from privfield.mechanisms.frank_wolfe.rows import Codes, Digits, Rows
@@ -65,6 +68,7 @@ class IsingFrankWolfe(FrankWolfe):
 
     noun = "Frank–Wolfe (Ising)"
     kind = "Ising"
+    ways = (("ising", "frank-wolfe"),)
 
     _: KW_ONLY
     names: tuple[str, ...]
@@ -98,6 +102,17 @@ class IsingFrankWolfe(FrankWolfe):
     def open_rows(self, data: Any) -> Rows:
         """As −1 and +1."""
         return open_signs(data, self.schema, len(self.names), self.max_bytes)
+
+    @classmethod
+    def forecast(cls, study: Study, way: str) -> Forecast:
+        """Of couplings."""
+
+        def path() -> Path:
+            rules = study.rules
+            about: dict[str, Any] = {"width": study.width, "declared_rows": study.n}
+            return cls(study.terms, names=rules.names, schema=rules, **about).path(study.n)
+
+        return forecast_frank_wolfe(study, ising_call(study), path)
 
     @classmethod
     def worlds(cls, terms: Terms) -> Iterator[World]:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from privfield.data.table import row_key, unit_weight
 from privfield.errors import InputError
+from privfield.mechanisms.frank_wolfe.forecast import Path
 from privfield.mechanisms.frank_wolfe.gradients import Chosen, Gradients, Regressions
 from privfield.mechanisms.frank_wolfe.laws import AsPrinted, Best, printed_scale
 from privfield.mechanisms.frank_wolfe.rows import Rows
@@ -232,6 +233,20 @@ class FrankWolfe(Mechanism[Trajectory]):
             )
 
         return run
+
+    def path(self, rows: int) -> Path:
+        """What is public about a run on so many rows, for forecasts."""
+        found, steps = self.regressions, self.steps or self._default_steps(rows)
+        return Path(
+            found.shares,
+            found.count,
+            found.columns,
+            found.log_vertices,
+            found.radius * found.limit * found.unit,
+            found.share_of_rows,
+            steps,
+            float(self.scale(LEVEL * found.limit, self.share(steps))) / (LEVEL * found.limit),
+        )
 
     def _printed_scale(self, steps: int, rows: int) -> float:
         """Of noise on whole scores, which stand for radius · unit / (2 · LEVEL · rows) each."""

@@ -18,6 +18,10 @@ from numpy.typing import NDArray
 
 from privfield.data.table import open_table, unit_of
 from privfield.errors import InputError
+from privfield.mechanisms.forecasting.forecast import Forecast
+from privfield.mechanisms.forecasting.study import Study
+from privfield.mechanisms.frank_wolfe.forecast import Path
+from privfield.mechanisms.frank_wolfe.forecast_pairwise import forecast_pairwise
 from privfield.mechanisms.frank_wolfe.gradients import GroupRegressions, Regressions
 from privfield.mechanisms.frank_wolfe.laws import MOST_BLOCK_SCALE
 from privfield.mechanisms.frank_wolfe.mechanism import MAX_BYTES, FrankWolfe, check_width
@@ -72,6 +76,7 @@ class PairwiseFrankWolfe(FrankWolfe):
 
     noun = "Frank–Wolfe (pairwise)"
     kind = "pairwise"
+    ways = (("pairwise", "frank-wolfe"),)
 
     _: KW_ONLY
     schema: Schema
@@ -134,6 +139,16 @@ class PairwiseFrankWolfe(FrankWolfe):
 
         digits = Digits(self.schema.shape)
         return Rows(read, table.passes, digits, self.max_bytes)
+
+    @classmethod
+    def forecast(cls, study: Study, way: str) -> Forecast:
+        """Of tables of all pairs."""
+
+        def path() -> Path:
+            about: dict[str, Any] = {"width": study.width, "declared_rows": study.n}
+            return cls(study.terms, schema=study.rules, **about).path(study.n)
+
+        return forecast_pairwise(study, path)
 
     @classmethod
     def worlds(cls, terms: Terms) -> Iterator[World]:

@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 
 from privfield.data.table import unit_of
 from privfield.errors import InputError
+from privfield.mechanisms.forecasting.forecast import Forecast
+from privfield.mechanisms.forecasting.study import Study
+from privfield.mechanisms.frank_wolfe.forecast import Path, forecast_frank_wolfe, polynomial_call
 from privfield.mechanisms.frank_wolfe.gradients import Regressions
 from privfield.mechanisms.frank_wolfe.ising import open_signs, sign_names
 from privfield.mechanisms.frank_wolfe.mechanism import MAX_BYTES, FrankWolfe, check_width
@@ -66,6 +69,7 @@ class PolynomialFrankWolfe(FrankWolfe):
 
     noun = "Frank–Wolfe (polynomial)"
     kind = "polynomial"
+    ways = (("polynomial", "frank-wolfe"),)
 
     _: KW_ONLY
     names: tuple[str, ...]
@@ -102,6 +106,18 @@ class PolynomialFrankWolfe(FrankWolfe):
     def open_rows(self, data: Any) -> Rows:
         """As −1 and +1."""
         return open_signs(data, self.schema, len(self.names), self.max_bytes)
+
+    @classmethod
+    def forecast(cls, study: Study, way: str) -> Forecast:
+        """Of coefficients, all monomials alike."""
+
+        def path() -> Path:
+            rules = study.rules
+            about: dict[str, Any] = {"width": study.width, "declared_rows": study.n}
+            own = cls(study.terms, names=rules.names, order=study.order, schema=rules, **about)
+            return own.path(study.n)
+
+        return forecast_frank_wolfe(study, polynomial_call(study), path)
 
     @classmethod
     def worlds(cls, terms: Terms) -> Iterator[World]:

@@ -1,88 +1,60 @@
-"""Forecasts for Ising models: moments and noisy gradients of the pseudo-likelihood."""
+"""Forecasts for Ising models from noisy gradients of the pseudo-likelihood."""
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
-from privfield.mechanisms.frank_wolfe.forecast import learner_call
-from privfield.mechanisms.gradients.pseudolikelihood import (
-    CHANCE,
-    WEIGHT,
-    calibrate,
-    check_settings,
-)
-from privfield.mechanisms.moments.mechanism import moment_sensitivity
-from privfield.mechanisms.tables.forecast import coupling_errors
-from privfield.planning.forecast import MethodForecast
-from privfield.planning.request import Request
-from privfield.planning.sizes import matching_seconds, moment_memory, row_memory
-from privfield.privacy.noise import choose_noise
+from privfield.mechanisms.forecasting.calls import learner_call
+from privfield.mechanisms.forecasting.forecast import Forecast, refused
+from privfield.mechanisms.forecasting.reference import coupling_errors
+from privfield.mechanisms.forecasting.sizes import row_memory
+from privfield.mechanisms.forecasting.study import Study
+
+_NAME, _STATISTIC = "pseudolikelihood", "entry of a gradient"
 
 
-def moments(request: Request) -> MethodForecast:
-    """Noisy sums of x_i x_j and x_i, once: σ = Δ₂/√(2ρ), or Laplace noise Δ₁/ε."""
-    p = request.variables
-    sensitivity = moment_sensitivity(
-        request.adjacency, p, not request.rows_are_public, request.unit_weight
-    )
-    law = choose_noise(request.budget, sensitivity)[0]
-    noise = law.deviation / request.grid
-    sampling, plain, expected, largest = coupling_errors(request, noise**2)
-    kind = law.name.removeprefix("discrete-").capitalize()
-    return MethodForecast(
-        "moments",
-        learner_call(request, "IsingLearner", 'method="moments"'),
-        "sum of x_i x_j over all rows",
-        noise,
-        math.sqrt(request.n),
-        expected,
-        largest,
-        sampling,
-        plain,
-        moment_memory(p, request.n),
-        1,
-        0.5 + 2 * request.n * p**2 / 2e10 + matching_seconds(p),
-        note=f"{p * (p + 1) // 2:,} sums with {kind} noise; nothing to tune",
-    )
+def forecast_gradients(study: Study, steps: int, noise: float) -> Forecast:
+    """Noisy gradients of all conditionals, each entry with that noise: half of them are averaged.
 
-
-def pseudolikelihood(request: Request) -> MethodForecast:
-    """Noisy gradients of all conditionals: half of the steps are averaged."""
-    extra = f'width={request.width:g}, method="pseudolikelihood"'
-    if not request.rows_are_public:
-        extra += f", declared_rows={request.n}"
-    call = learner_call(request, "IsingLearner", extra)
-    statistic = "entry of a gradient"
-    if request.pure or request.unit_weight > 1:
-        why = "needs a budget with δ or ρ: its Gaussian noise satisfies no pure ε"
-        if request.unit_weight > 1:
-            why = "protects rows, not people with several rows"
-        return MethodForecast(
-            *("pseudolikelihood", call, statistic, None, None, None, None, None, None, 0.0, 0, 0.0),
-            available=False,
-            note=why,
-        )
-    p = request.variables
-    steps, square = check_settings(p, None, request.width, None)
-    law = calibrate(request.budget, square * (WEIGHT * CHANCE) ** 2, steps, request.adjacency)[0]
-    noise = law.deviation / (WEIGHT * CHANCE)
-    # steps of half a Newton step forget quickly, so the mean of T/2 iterates has the noise of T/2
-    # gradients; at independence the gradient has slope 1 in the coupling
+    Steps of half a Newton step forget quickly, so the mean of T/2 iterates has the noise of T/2
+    gradients; at independence the gradient has slope 1 in the coupling.
+    """
+    p = study.variables
     averaged = noise / math.sqrt(steps / 2)
-    sampling, plain, expected, largest = coupling_errors(request, averaged**2)
-    return MethodForecast(
-        "pseudolikelihood",
-        call,
-        statistic,
+    errors = coupling_errors(p, study.n, study.coupling, averaged**2)
+    return Forecast(
+        _NAME,
+        _call(study),
+        _STATISTIC,
         noise,
-        math.sqrt(request.n),
-        expected,
-        largest,
-        sampling,
-        plain,
-        row_memory(request.n, p, 0, steps, math.inf),
+        math.sqrt(study.n),
+        errors.expected,
+        errors.largest,
+        errors.sampling,
+        errors.plain,
+        row_memory(study.n, p, 0, steps, math.inf),
         steps,
-        0.5 + 4 * steps * request.n * p**2 / 2e10,
+        0.5 + 4 * steps * study.n * p**2 / 2e10,
         steps=steps,
+        asks="declared_rows" if study.guessed else "",
         note=f"{steps} noisy gradients; a second opinion",
     )
+
+
+def refused_gradients(study: Study) -> Forecast | None:
+    """Why there can be none, if so."""
+    if study.zeros:
+        why = "knows no forbidden combinations"
+    elif study.budget.is_pure:
+        why = "needs a budget with δ or ρ: its Gaussian noise satisfies no pure ε"
+    elif not study.unit.is_row:
+        why = "protects rows, not people with several rows"
+    else:
+        return None
+    return refused(_NAME, _call(study), _STATISTIC, why)
+
+
+def _call(study: Study) -> str:
+    settings: dict[str, Any] = {"width": study.width, "method": _NAME}
+    return learner_call(study, "IsingLearner", declares=True, **settings)

@@ -19,7 +19,10 @@ from privfield.checks import check_whole
 from privfield.data.signs import check_variables, open_signs
 from privfield.data.table import row_key
 from privfield.errors import InputError
+from privfield.mechanisms.forecasting.forecast import Forecast
+from privfield.mechanisms.forecasting.study import Study
 from privfield.mechanisms.frank_wolfe.steps import check_declared_rows
+from privfield.mechanisms.gradients.forecast import forecast_gradients, refused_gradients
 from privfield.mechanisms.worlds import rows_of
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import ZCDP, ApproxDP, Budget, NonPrivate
@@ -139,6 +142,7 @@ class PseudolikelihoodGradients(Mechanism[PseudolikelihoodTrajectory]):
     noun = "the pseudo-likelihood"
     page = "moments.md"
     releases = PseudolikelihoodTrajectory
+    ways = (("ising", "pseudolikelihood"),)
 
     _: KW_ONLY
     names: tuple[str, ...]
@@ -227,6 +231,19 @@ class PseudolikelihoodGradients(Mechanism[PseudolikelihoodTrajectory]):
             )
 
         return run
+
+    @classmethod
+    def forecast(cls, study: Study, way: str) -> Forecast:
+        """Of couplings."""
+        found = refused_gradients(study)
+        if found is not None:
+            return found
+        rules, rows = study.rules, None if study.rows_are_public else study.n
+        own = cls(
+            study.terms, names=rules.names, schema=rules, width=study.width, declared_rows=rows
+        )
+        noise = own.priced[0].deviation / (WEIGHT * CHANCE)
+        return forecast_gradients(study, own.settings[0], noise)
 
     @classmethod
     def worlds(cls, terms: Terms) -> Iterator[World]:

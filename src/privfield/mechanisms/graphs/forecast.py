@@ -1,123 +1,86 @@
-"""Forecasts for learning which edges there are: stable release of a graph, or a threshold."""
+"""Forecasts for learning which edges there are: stable release of a graph."""
 
 from __future__ import annotations
 
 import math
-from statistics import NormalDist
 
-from privfield.mechanisms.frank_wolfe.forecast import learner_call
-from privfield.mechanisms.gradients.forecast import moments
-from privfield.planning.forecast import MethodForecast
-from privfield.planning.reference import inflation
-from privfield.planning.request import Request
-from privfield.planning.sizes import row_memory
+from privfield.mechanisms.forecasting.calls import learner_call
+from privfield.mechanisms.forecasting.forecast import Forecast, refused
+from privfield.mechanisms.forecasting.reference import failing, inflation
+from privfield.mechanisms.forecasting.sizes import row_memory
+from privfield.mechanisms.forecasting.study import Study
+from privfield.mechanisms.graphs.block_plan import BlockPlan, plan_blocks
 from privfield.privacy.budgets import ApproxDP
 
-MIN_WEIGHT = 0.2
 _LEAST_EPSILON, _MOST_EPSILON = 0.03, 20  # that are planned for
 _CELLS = 4.0 * 10**6  # bytes of a block's fit
+_STATISTIC = "vote on an edge"
 
 
-def weakest(request: Request) -> float:
-    """η: the weakest edge that must be found."""
-    return MIN_WEIGHT if request.min_weight is None else request.min_weight
-
-
-def edge_majority(request: Request) -> MethodForecast:
-    """`pf.StructureLearner`: each block of rows votes on each edge."""
-    return _stable(request, "edge-majority")
-
-
-def mode(request: Request) -> MethodForecast:
-    """`pf.StructureLearner(release="mode")`: each block of rows votes for a whole graph."""
-    return _stable(request, "mode")
-
-
-def _stable(request: Request, rule: str) -> MethodForecast:
-    from privfield.mechanisms.graphs.block_plan import plan_blocks
-
-    settings = f'width={request.width:g}, min_weight={weakest(request):g}, release="{rule}"'
-    call = learner_call(request, "StructureLearner", settings)
-    budget = request.budget
-    if not isinstance(budget, ApproxDP) or not budget.exact_delta:
-        return MethodForecast(
-            *(rule, call, "vote on an edge", None, None, None, None, None, None, 0.0, 1, 0.0),
-            available=False,
-            note="needs an (ε, δ) budget: a stable graph is released, or nothing",
-        )
-    if budget.epsilon < _LEAST_EPSILON:
-        return MethodForecast(
-            *(rule, call, "vote on an edge", None, None, None, None, None, None, 0.0, 1, 0.0),
-            available=False,
-            note="needs thousands of blocks of rows at so small an ε",
-        )
-    if budget.epsilon > _MOST_EPSILON:
-        budget = ApproxDP(_MOST_EPSILON, budget.exact_delta)
-    found = plan_blocks(
-        request.shape,
-        budget,
-        rows=request.n,
-        width=request.width,
-        min_weight=weakest(request),
-        rule=rule,
+def forecast_stable(study: Study, rule: str, blocks: int | None = None) -> Forecast:
+    """`pf.StructureLearner`: each block of rows votes on each edge, or ("mode") for a graph."""
+    call = learner_call(
+        study, "StructureLearner", width=study.width, min_weight=study.weakest, release=rule
     )
+    budget, why = study.budget, unplannable(study)
+    if why:
+        return refused(rule, call, _STATISTIC, why)
+    assert isinstance(budget, ApproxDP)
+    found = blocks_of(study, budget, rule, blocks)
     assert found.chance is not None
     failure = 1 - found.chance
-    return MethodForecast(
+    alone = math.sqrt(inflation(study.variables, study.coupling)[0] / study.n)
+    return Forecast(
         rule,
         call,
-        "vote on an edge",
+        _STATISTIC,
         None,
         math.sqrt(found.blocks) / 2,
         failure,
         failure,
-        _alone(request),
+        failing(study.variables, study.weakest, alone),
         failure,
-        row_memory(request.n, request.variables, 0, 1, math.inf) + _CELLS,
+        row_memory(study.n, study.variables, 0, 1, math.inf) + _CELLS,
         1,
-        1.0 + 2e-9 * request.n * request.variables**2,
+        1.0 + 2e-9 * study.n * study.variables**2,
         blocks=found.blocks,
         success=found.chance,
         note=(
-            f"{found.blocks:,} blocks of {request.n // found.blocks:,} rows; the whole graph "
+            f"{found.blocks:,} blocks of {study.n // found.blocks:,} rows; the whole graph "
             "comes out, or nothing"
         ),
     )
 
 
-def _alone(request: Request) -> float:
-    """The chance of a wrong graph from all rows at once without privacy."""
-    variance = inflation(request.variables, request.coupling)[0]
-    return failing(request, math.sqrt(variance / request.n))
+def unplannable(study: Study) -> str:
+    """Why nothing stable can be had, or planned for; nothing if it can."""
+    budget = study.budget
+    if not isinstance(budget, ApproxDP) or budget.is_pure:
+        return "needs an (ε, δ) budget: a stable graph is released, or nothing"
+    if budget.epsilon < _LEAST_EPSILON:
+        return "needs thousands of blocks of rows at so small an ε"
+    if study.unit_weight > 1:
+        return "needs people with one row each"
+    return ""
 
 
-def failing(request: Request, error: float) -> float:
-    """The chance that some coupling with that error lies on the wrong side of half of η."""
-    pairs = math.comb(request.variables, 2)
-    tail = min(2 * NormalDist().cdf(-weakest(request) / 2 / error), 1 - 1e-12)
-    return -math.expm1(pairs * math.log1p(-tail))
+def plannable(budget: ApproxDP) -> ApproxDP:
+    """A huge ε is planned for as if it were 20."""
+    return (
+        budget if budget.epsilon <= _MOST_EPSILON else ApproxDP(_MOST_EPSILON, budget.exact_delta)
+    )
 
 
-def threshold(request: Request) -> MethodForecast:
-    """Moments with noise, then all couplings above η/2: also for pure ε and ρ."""
-    found = moments(request)
-    assert found.plain_error is not None
-    assert found.sampling_error is not None
-    half = weakest(request) / 2
-    error = failing(request, found.plain_error)
-    return MethodForecast(
-        "moments-threshold",
-        f"{found.call}  # keep |weights_| > {half:g}",
-        found.statistic,
-        found.noise_sd,
-        found.sampling_sd,
-        error,
-        error,
-        failing(request, found.sampling_error),
-        error,
-        found.memory,
-        1,
-        found.seconds,
-        success=1 - error,
-        note="all couplings with noise; those above half the weakest edge are kept",
+def blocks_of(
+    study: Study, budget: ApproxDP, rule: str = "edge-majority", blocks: int | None = None
+) -> BlockPlan:
+    """Blocks and the chance of a release."""
+    return plan_blocks(
+        study.shape,
+        plannable(budget),
+        rows=study.n,
+        width=study.width,
+        min_weight=study.weakest,
+        rule=rule,
+        blocks=blocks,
     )

@@ -16,9 +16,12 @@ from privfield.checks import check_whole
 from privfield.data.rows import Rows, Variables, find_variables, open_rows
 from privfield.data.table import known_rows, row_key, unit_of
 from privfield.errors import InputError
+from privfield.mechanisms.forecasting.forecast import Forecast
+from privfield.mechanisms.forecasting.study import Study
 from privfield.mechanisms.graphs.block_plan import MOST_BLOCKS, RULES, plan_blocks, possible_edges
 from privfield.mechanisms.graphs.blocks import cut_by_coins, cut_evenly
 from privfield.mechanisms.graphs.finders import LevelStructure, SpinStructure
+from privfield.mechanisms.graphs.forecast import forecast_stable, plannable, unplannable
 from privfield.mechanisms.graphs.mechanism import StableGraph
 from privfield.mechanisms.graphs.release import StructureRelease, named_edges
 from privfield.mechanisms.graphs.user_learner import UserFinder
@@ -86,6 +89,7 @@ class StableStructure(StableGraph):
 
     noun = "stable structure"
     page = "structure.md"
+    ways = tuple(("structure", rule) for rule in RULES)
 
     _: KW_ONLY
     variables: Variables
@@ -218,6 +222,20 @@ class StableStructure(StableGraph):
         limit = None if self.learner_seconds is None else float(self.learner_seconds)
         names, coins = self.variables.names, randomness.coins()
         return UserFinder(self.learner, names, built.candidates, limit, coins)
+
+    @classmethod
+    def forecast(cls, study: Study, way: str) -> Forecast:
+        """Of the chance that the right graph comes out."""
+        if unplannable(study) or not isinstance(study.budget, ApproxDP):
+            return forecast_stable(study, way)
+        own = cls(
+            replace(study.terms, budget=plannable(study.budget)),
+            variables=Variables(study.rules.names, study.shape),
+            schema=study.rules if study.named else None,
+            min_weight=study.weakest,
+            rule=way,
+        )
+        return forecast_stable(study, way, own.parts)
 
     @classmethod
     def worlds(cls, terms: Terms) -> Iterator[World]:

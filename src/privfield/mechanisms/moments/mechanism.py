@@ -12,6 +12,10 @@ import numpy as np
 from privfield.data.signs import check_variables, open_signs
 from privfield.data.table import row_key, unit_of, unit_weight
 from privfield.errors import InputError
+from privfield.mechanisms.forecasting.calls import learner_call
+from privfield.mechanisms.forecasting.forecast import Forecast, refused
+from privfield.mechanisms.forecasting.study import Study
+from privfield.mechanisms.moments.forecast import forecast_moments, forecast_threshold
 from privfield.mechanisms.moments.moments import Moments
 from privfield.mechanisms.moments.sums import sum_moments
 from privfield.mechanisms.worlds import small_tables
@@ -85,6 +89,7 @@ class SecondMoments(Mechanism[Moments]):
     noun = "moments"
     page = "moments.md"
     releases = Moments
+    ways = (("ising", "moments"), ("structure", "moments-threshold"))
 
     _: KW_ONLY
     names: tuple[str, ...]
@@ -160,6 +165,15 @@ class SecondMoments(Mechanism[Moments]):
             )
 
         return run
+
+    @classmethod
+    def forecast(cls, study: Study, way: str) -> Forecast:
+        """Of couplings, or of the graph of those above a threshold."""
+        if not study.is_binary:
+            call = learner_call(study, "IsingLearner", method="moments")
+            return refused(way, call, "sum of x_i x_j", "needs two levels of every variable")
+        law = cls(study.terms, names=study.rules.names, schema=study.rules).priced[0]
+        return (forecast_moments if way == "moments" else forecast_threshold)(study, law)
 
     @classmethod
     def worlds(cls, terms: Terms) -> Iterator[World]:

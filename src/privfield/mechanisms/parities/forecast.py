@@ -1,127 +1,71 @@
-"""Forecasts for t-wise models: Frank–Wolfe, and answers to parity queries.
+"""Forecasts for t-wise models: regressions, and answers to parity queries.
 
-The two-phase learner spends one share of ρ on regressions and one on the means of all products of
-up to t − 1 variables. Its error for maximal monomials of order t is that of the regressions; the
-answers serve monomials of lower order.
+The two-phase learner spends one share of ρ, or of a pure ε, on regressions and one on the means of
+all products of up to t − 1 variables. Its error for maximal monomials of order t is that of the
+regressions; the answers serve monomials of lower order.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
-from fractions import Fraction
+from typing import Any
 
-from privfield.mechanisms.frank_wolfe.forecast import (
-    frank_wolfe,
-    learner_call,
-    polynomial_regressions,
-    rho_of,
-)
-from privfield.planning.forecast import MethodForecast
-from privfield.planning.reference import largest_of
-from privfield.planning.request import Request
+from privfield.mechanisms.forecasting.calls import learner_call
+from privfield.mechanisms.forecasting.forecast import Answers, Forecast
+from privfield.mechanisms.forecasting.reference import largest_of
+from privfield.mechanisms.forecasting.study import Study
+from privfield.mechanisms.frank_wolfe.forecast import Path, forecast_frank_wolfe
+from privfield.mechanisms.parities.base import ParityMechanism
+from privfield.mechanisms.parities.gaussian import NoisyParities
+from privfield.mechanisms.parities.pmw import MultiplicativeWeights
 from privfield.privacy.adjacency import Adjacency
-from privfield.privacy.budgets import ZCDP
 
-_PMW_VARIABLES = 20
-_MOST_PARITIES = 1 << 22
+_PMW_SHARE = 0.5  # of the square of half the bound, fitted
 
 
-def query_share() -> float:
-    """The share of ρ that `pf.PolynomialLearner` spends on parity queries."""
-    from privfield.mechanisms.parities.phases import QUERY_SHARE
-
-    return float(QUERY_SHARE)
-
-
-def two_phases(request: Request, queries: str) -> MethodForecast:
+def forecast_phases(
+    study: Study, queries: str, make: Callable[[], tuple[Path, ParityMechanism]]
+) -> Forecast:
     """`pf.PolynomialLearner(objective="linf", queries=…)`."""
-    share = query_share()
-    extra = f'order={request.order}, width={request.width:g}, queries="{queries}"'
-    if not request.rows_are_public:
-        extra += f", declared_rows={request.n}"
-    call = learner_call(request, "PolynomialLearner", extra)
-    alone = frank_wolfe(request, polynomial_regressions(request), call)
-    if not alone.available:
-        return replace(alone, name=queries)
-    rest = replace(request, budget=ZCDP(request.budget.exact_rho * (1 - Fraction(share))))
-    found = frank_wolfe(rest, polynomial_regressions(request), call)
-    parities = sum(math.comb(request.variables, size) for size in range(1, request.order))
-    error, bound, rounds = _ANSWERS[queries](request, share * rho_of(request), parities)
-    memory = max(found.memory, 8.0 * 2**request.variables if queries == "pmw" else 0.0)
-    note = f"{parities:,} parities; their largest error about {error:.2g}" if error else ""
-    if queries == "sepfem":
-        note = f"{parities:,} parities; no constant is proved for their error, none is forecast"
-    late = queries == "pmw" and request.variables > _PMW_VARIABLES
-    many = parities > _MOST_PARITIES
+    settings: dict[str, Any] = {"order": study.order, "width": study.width, "queries": queries}
+    call = learner_call(study, "PolynomialLearner", declares=True, **settings)
+    parities = sum(math.comb(study.variables, size) for size in range(1, study.order))
+    found = replace(forecast_frank_wolfe(study, call, lambda: make()[0]), name=queries)
+    if not found.available:
+        return found
+    error = bound = None
+    note = f"{parities:,} parities; no constant is proved for their error, none is forecast"
+    own = make()[1]
+    if isinstance(own, NoisyParities):
+        error = _noisy(study, own.law.deviation, parities) if parities else 0.0
+    elif isinstance(own, MultiplicativeWeights):
+        error, bound = _pmw(study, float(own.row_rho), parities)
+    if error is not None:
+        note = f"{parities:,} parities; their largest error about {error:.2g}"
     return replace(
         found,
-        name=queries,
         query_error=error,
-        bound=bound if bound is not None else found.bound,
-        bound_of="largest error of a parity, on average" if bound else found.bound_of,
+        bound=found.bound if bound is None else bound,
+        bound_of=found.bound_of if bound is None else "largest error of a parity, on average",
         passes=found.passes + 1,
-        memory=memory,
-        available=not (late or many),
-        note=_refusal(late) if late or many else note,
-        steps=found.steps if rounds is None else rounds,
+        memory=max(found.memory, 8.0 * 2**study.variables if queries == "pmw" else 0.0),
+        note=note,
+        answers=Answers.EVERYTHING,
     )
 
 
-def _refusal(late: bool) -> str:
-    return f"takes 2^p states; p ≤ {_PMW_VARIABLES}" if late else "too many parities to answer all"
+def _noisy(study: Study, deviation: float, parities: int) -> float:
+    return largest_of(parities) * math.hypot(deviation / study.n, study.n**-0.5)
 
 
-def gaussian(request: Request) -> MethodForecast:
-    """Gaussian noise on every parity sum."""
-    return two_phases(request, "gaussian")
-
-
-def pmw(request: Request) -> MethodForecast:
-    """Private multiplicative weights."""
-    return two_phases(request, "pmw")
-
-
-def sepfem(request: Request) -> MethodForecast:
-    """Follow the perturbed leader."""
-    return two_phases(request, "sepfem")
-
-
-def _gaussian(
-    request: Request, rho: float, parities: int
-) -> tuple[float | None, float | None, int | None]:
-    from privfield.mechanisms.parities.gaussian import parity_sensitivity
-
-    order = request.order - 1
-    if not order:
-        return 0.0, None, None
-    with_count = not request.rows_are_public
-    moved = parity_sensitivity(request.adjacency, request.variables, order, with_count)
-    noise = math.sqrt(moved.l2_squared / (2 * rho)) / request.n
-    return largest_of(parities) * math.hypot(noise, request.n**-0.5), None, None
-
-
-def _pmw(
-    request: Request, rho: float, parities: int
-) -> tuple[float | None, float | None, int | None]:
+def _pmw(study: Study, rho: float, parities: int) -> tuple[float, float | None]:
     """The forecast is fitted to simulations of rings (half the square of half the bound)."""
     if not parities:
-        return 0.0, None, None
-    reach = 2 if request.adjacency is Adjacency.ADD_REMOVE else 1
-    root = math.sqrt(2 * request.variables * math.log(2))
-    sharp = request.n * math.sqrt(rho) * reach
-    bound = 2 * math.sqrt(2 * root * (1 + math.log(parities)) / sharp)
-    rounds = root * sharp / (2 * (1 + math.log(parities)))
-    sampling = largest_of(parities) * request.n**-0.5
-    found = min(1.0, bound, math.hypot(_PMW_SHARE * (bound / 2) ** 2, sampling))
-    return found, min(bound, 2.0), max(1, math.ceil(rounds))
-
-
-def _sepfem(
-    request: Request, rho: float, parities: int
-) -> tuple[float | None, float | None, int | None]:
-    return None, None, None
-
-
-_PMW_SHARE = 0.5
-_ANSWERS = {"gaussian": _gaussian, "pmw": _pmw, "sepfem": _sepfem}
+        return 0.0, None
+    reach = 2 if study.adjacency is Adjacency.ADD_REMOVE else 1
+    root = math.sqrt(2 * study.variables * math.log(2))
+    bound = 2 * math.sqrt(2 * root * (1 + math.log(parities)) / (study.n * math.sqrt(rho) * reach))
+    sampling = largest_of(parities) * study.n**-0.5
+    return min(1.0, bound, math.hypot(_PMW_SHARE * (bound / 2) ** 2, sampling)), min(bound, 2.0)

@@ -13,12 +13,16 @@ import numpy as np
 from privfield.data.signs import open_signs
 from privfield.data.table import unit_of
 from privfield.errors import InputError
+from privfield.mechanisms.forecasting.forecast import Forecast
+from privfield.mechanisms.forecasting.study import Study
+from privfield.mechanisms.frank_wolfe.forecast import Path
 from privfield.mechanisms.frank_wolfe.ising import sign_names
 from privfield.mechanisms.frank_wolfe.mechanism import check_width
 from privfield.mechanisms.frank_wolfe.polynomial import PolynomialFrankWolfe
 from privfield.mechanisms.frank_wolfe.trajectory import Trajectory
 from privfield.mechanisms.parities.answers import ParityAnswers
 from privfield.mechanisms.parities.base import ParityMechanism, small_signs
+from privfield.mechanisms.parities.forecast import forecast_phases
 from privfield.mechanisms.parities.mechanism import parity_mechanism
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import Budget, NonPrivate
@@ -115,6 +119,7 @@ class RegressionsAndParities(Mechanism[PolynomialPhases]):
     noun = "regressions and parities"
     page = "parities.md"
     releases = PolynomialPhases
+    ways = (("polynomial", "gaussian"), ("polynomial", "pmw"), ("polynomial", "sepfem"))
 
     _: KW_ONLY
     names: tuple[str, ...]
@@ -225,6 +230,24 @@ class RegressionsAndParities(Mechanism[PolynomialPhases]):
             raise InputError(_PRINTED)
         half = len(data) // 2
         return data[:half], data[half:]
+
+    @classmethod
+    def forecast(cls, study: Study, way: str) -> Forecast:
+        """Of coefficients, and of the answers by that kind of queries."""
+
+        def make() -> tuple[Path, ParityMechanism]:
+            own = cls(
+                study.terms,
+                names=study.rules.names,
+                order=study.order,
+                width=study.width,
+                queries=way,
+                schema=study.rules,
+                declared_rows=study.n,
+            )
+            return own.regressions.path(study.n), own.parities
+
+        return forecast_phases(study, way, make)
 
     @classmethod
     def worlds(cls, terms: Terms) -> Iterator[World]:

@@ -17,7 +17,10 @@ from numpy.typing import NDArray
 
 from privfield.data.network.public import PublicNetwork
 from privfield.errors import InputError
-from privfield.mechanisms.peers.laws import Ladder
+from privfield.mechanisms.forecasting.forecast import Forecast
+from privfield.mechanisms.forecasting.study import Study
+from privfield.mechanisms.peers.forecast import forecast_local, refused_local
+from privfield.mechanisms.peers.laws import Ladder, rung_width
 from privfield.mechanisms.peers.mechanism import NetworkMechanism, outcome_terms
 from privfield.mechanisms.peers.release import LocalRelease
 from privfield.mechanisms.peers.statistics import line_of_h, whole_discordance
@@ -57,6 +60,7 @@ class LocalStatistic(NetworkMechanism[LocalRelease]):
 
     noun = "inverse sensitivity"
     releases = LocalRelease
+    ways = (("peer", "local"),)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -106,6 +110,18 @@ class LocalStatistic(NetworkMechanism[LocalRelease]):
             law.ceiling,
             law.slope,
         )
+
+    @classmethod
+    def forecast(cls, study: Study, way: str) -> Forecast:
+        """Of β near the declared guess."""
+        epsilon, facts = local_cost(study.budget)[0], study.facts
+        if not is_quick(epsilon):
+            return refused_local(study, f"needs ε from {float(LEAST):g} to {float(MOST):g}")
+
+        def width(pull: int, rung: int) -> int:
+            return rung_width(pull, facts.units, 2 * facts.heaviest, rung)
+
+        return forecast_local(study, float(epsilon), width)
 
     @classmethod
     def worlds(cls, terms: Terms) -> Iterator[World]:

@@ -21,6 +21,9 @@ from numpy.typing import NDArray
 
 from privfield.data.network.public import PublicNetwork
 from privfield.errors import InputError
+from privfield.mechanisms.forecasting.forecast import Forecast
+from privfield.mechanisms.forecasting.study import Study
+from privfield.mechanisms.peers.forecast import forecast_objective
 from privfield.mechanisms.peers.laws import FirstCrossing
 from privfield.mechanisms.peers.mechanism import NetworkMechanism, outcome_terms
 from privfield.mechanisms.peers.release import ObjectiveRelease
@@ -68,12 +71,20 @@ def measure_network_objective(
     ).release(outcomes)
 
 
+def pure_cost(budget: Budget) -> PureDP:
+    """The ε that such a budget buys."""
+    cost = choose_noise(budget, Sensitivity(1, 1), "laplace")[1]
+    assert isinstance(cost, PureDP)
+    return cost
+
+
 @dataclass(frozen=True, eq=False)
 class PerturbedObjective(NetworkMechanism[ObjectiveRelease]):
     """The grid point at which the pseudo-likelihood's equation with noise is solved."""
 
     noun = "objective perturbation"
     releases = ObjectiveRelease
+    ways = (("peer", "objective-perturbation"),)
 
     _: KW_ONLY
     bound: float | Fraction = 5.0
@@ -105,9 +116,7 @@ class PerturbedObjective(NetworkMechanism[ObjectiveRelease]):
     def cost(self) -> PureDP:
         """ε, whatever the kind of budget."""
         assert isinstance(self.terms.budget, Budget)
-        cost = choose_noise(self.terms.budget, Sensitivity(1, 1), "laplace")[1]
-        assert isinstance(cost, PureDP)
-        return cost
+        return pure_cost(self.terms.budget)
 
     @property
     def title(self) -> str:
@@ -135,6 +144,11 @@ class PerturbedObjective(NetworkMechanism[ObjectiveRelease]):
             float(plan.ridge),
             plan.law.scale * float(plan.grain),
         )
+
+    @classmethod
+    def forecast(cls, study: Study, way: str) -> Forecast:
+        """Of β, with ε split as the plan splits it."""
+        return forecast_objective(study, pure_cost(study.budget).epsilon, float(SHIFT))
 
     @classmethod
     def worlds(cls, terms: Terms) -> Iterator[World]:

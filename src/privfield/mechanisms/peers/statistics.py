@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 from privfield.data.network.covariates import Covariate, read_covariates
 from privfield.data.network.public import PublicNetwork
 from privfield.errors import InputError
+from privfield.mechanisms.forecasting.forecast import Forecast
+from privfield.mechanisms.forecasting.study import Study
+from privfield.mechanisms.peers.forecast import forecast_statistic
 from privfield.mechanisms.peers.mechanism import NetworkMechanism, outcome_terms
 from privfield.mechanisms.peers.release import StatisticRelease
 from privfield.mechanisms.peers.worlds import heavy_star, network_worlds, signed
@@ -68,6 +71,7 @@ class NetworkStatistics(NetworkMechanism[StatisticRelease]):
 
     noun = "network statistics"
     releases = StatisticRelease
+    ways = (("peer", "sufficient-statistic"),)
 
     _: KW_ONLY
     covariates: tuple[Covariate, ...] = ()
@@ -125,6 +129,12 @@ class NetworkStatistics(NetworkMechanism[StatisticRelease]):
             (step, *(-2 * each.unit for each in self.covariates)),
             laws,
         )
+
+    @classmethod
+    def forecast(cls, study: Study, way: str) -> Forecast:
+        """Of β alone, without covariates."""
+        laws, _ = choose_laws(study.budget, [study.facts.units])
+        return forecast_statistic(study, laws[0])
 
     @classmethod
     def worlds(cls, terms: Terms) -> Iterator[World]:

@@ -9,70 +9,126 @@ estimate shrinks by these; its error variance is (1/(V + n/L) + 1/(nτ/L)²)⁻�
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from math import prod
 
 from privfield.algebra.contrasts import Scope, subsets
-from privfield.mechanisms.tables.design import Design, Task, choose_design
-from privfield.planning.forecast import MethodForecast
-from privfield.planning.reference import inflation, largest_of, shrunk, typical_size
-from privfield.planning.request import Request
-from privfield.planning.sizes import table_memory, table_seconds
-from privfield.planning.words import learner_text, times_text
+from privfield.errors import InputError
+from privfield.mechanisms.forecasting.calls import learner_call
+from privfield.mechanisms.forecasting.forecast import Answers, Forecast, refused
+from privfield.mechanisms.forecasting.reference import (
+    coupling_errors,
+    power,
+    shrunk,
+    typical_size,
+)
+from privfield.mechanisms.forecasting.sizes import table_memory, table_seconds
+from privfield.mechanisms.forecasting.study import Study
+from privfield.mechanisms.tables.design import Design, Part
 from privfield.privacy.adjacency import Sensitivity
 from privfield.privacy.budgets import Budget, PureDP
 from privfield.privacy.noise import choose_noise
+from privfield.words import times_text
 
 MAIN_EFFECT = 0.5  # RMS log-potential of a single variable
+Variances = dict[Scope, float]
+
 _LEAST_VARIANCE = 1e-100
 _USELESS = 5.0  # noise over sampling, beyond which tables say next to nothing
+_STATISTIC = "cell of a table"
 
 
-def task_of(request: Request) -> Task:
-    """What `pf.measure` would be asked."""
-    return Task(
-        request.shape,
-        request.cliques,
-        (1.0,) * len(request.cliques),
-        request.adjacency,
-        request.unit_weight,
-        request.rows_are_public,
+def forecast_tables(study: Study, design_at: Callable[[Study], Design]) -> Forecast:
+    """`pf.MarginalLearner` with given cliques or all pairs: all tables once, the best design."""
+    cliques = '"all-pairs"' if study.listed is None else "cliques"
+    call = learner_call(study, "MarginalLearner", cliques=cliques.strip('"'))
+    memory, fits = table_memory(study)
+    if not study.cliques:
+        note = "there are too many pairs of variables for a table of each"
+        return refused("tables", call, _STATISTIC, note, memory)
+    if not fits:
+        note = "exact inference does not fit in memory; fewer cliques, or edges selected privately"
+        return refused("tables", call, _STATISTIC, note, memory)
+    try:
+        noise, cell, design = noise_at(study, design_at)
+    except InputError as error:
+        return refused("tables", call, _STATISTIC, str(error), memory)
+    cells = [prod(study.shape[v] for v in clique) for clique in study.cliques]
+    scattered = math.sqrt(study.n / max(cells) * (1 - 1 / max(cells)))
+    pair = next((scope for scope in noise if len(scope) == 2), None)
+    if study.model in ("ising", "structure") and pair is not None:
+        errors = coupling_errors(study.variables, study.n, study.coupling, 4 * noise[pair])
+        sampling, plain, expected = errors.sampling, errors.plain, errors.expected
+        most, found = errors.largest, power(study.variables, (study.coupling / plain) ** 2)
+    else:
+        sampling, plain, expected = cell_errors(study, study.cliques, noise)
+        most, found = expected, _found(study, noise)
+    law = design.parts[0].law.name.removeprefix("discrete-").capitalize()
+    ratio = cell / max(scattered, 1e-300)
+    many = len(study.cliques)
+    note = f"design {design.name!r}, {law} noise, {many:,} tables, {sum(cells):,} cells"
+    if ratio > _USELESS:
+        note = (
+            f"{many:,} tables share the budget, so each cell has noise of "
+            f"±{cell:,.0f}, {times_text(ratio)} its sampling error: next to nothing is left"
+        )
+    return Forecast(
+        "tables",
+        call,
+        _STATISTIC,
+        cell,
+        scattered,
+        expected,
+        most,
+        sampling,
+        plain,
+        memory,
+        1,
+        table_seconds(study),
+        found=found,
+        note=note,
+        answers=Answers.EVERYTHING,
     )
 
 
-@lru_cache(maxsize=32)
-def design_of(task: Task, budget: Budget) -> Design:
-    """What `pf.MarginalLearner` would measure."""
-    return choose_design(task, budget, "auto", "auto")
+def noise_at(study: Study, design_at: Callable[[Study], Design]) -> tuple[Variances, float, Design]:
+    """V_s in rows, the noise of a cell, and the design; budgets near the one asked about keep its
+    design, with other scales."""
+    near = type(study.budget) is type(study.first_budget)
+    design = design_at(study_at(study, study.first_budget) if near else study)
+    factor = scale_factor(design, study.first_budget, study.budget) if near else 1.0
+    variances = interaction_noise(design.parts, study.shape)
+    noise = {scope: v * factor / study.grid**2 for scope, v in variances.items()}
+    return noise, _cell_noise(study, design, noise, factor), design
+
+
+def study_at(study: Study, budget: Budget) -> Study:
+    """The same with another budget."""
+    from dataclasses import replace
+
+    return study if study.budget == budget else replace(study, budget=budget)
 
 
 @lru_cache(maxsize=32)
-def noise_of(task: Task, budget: Budget) -> dict[Scope, float]:
+def interaction_noise(parts: tuple[Part, ...], shape: tuple[int, ...]) -> Variances:
     """V_s: the noise variance of a cell of each interaction, all tables put together."""
-    design = design_of(task, budget)
-    variances = {law: law.deviation**2 for law in {part.law for part in design.parts}}
-    precision: dict[Scope, float] = {}
-    for part in design.parts:
+
+    def cells(scope: Scope) -> int:
+        return prod(shape[v] for v in scope)
+
+    variances = {law: law.deviation**2 for law in {part.law for part in parts}}
+    precision: Variances = {}
+    for part in parts:
         variance = max(variances[part.law], _LEAST_VARIANCE)
         scope = tuple(sorted(part.scope))
         if part.centred:
-            precision[scope] = precision.get(scope, 0.0) + task.cells(scope) ** 2 / variance
+            precision[scope] = precision.get(scope, 0.0) + cells(scope) ** 2 / variance
             continue
         for inner in subsets(scope):
-            outside = task.cells(scope) / task.cells(inner)
+            outside = cells(scope) / cells(inner)
             precision[inner] = precision.get(inner, 0.0) + 1 / (variance * outside)
     return {scope: 1 / much for scope, much in precision.items()}
-
-
-def noise_at(request: Request) -> dict[Scope, float]:
-    """V_s in rows; budgets near the one asked about keep its design, with other scales."""
-    task = task_of(request)
-    if type(request.budget) is not type(request.base):
-        found, factor = noise_of(task, request.budget), 1.0
-    else:
-        found = noise_of(task, request.base)
-        factor = scale_factor(design_of(task, request.base), request.base, request.budget)
-    return {scope: v * factor / request.grid**2 for scope, v in found.items()}
 
 
 def scale_factor(design: Design, base: Budget, budget: Budget) -> float:
@@ -88,131 +144,74 @@ def scale_factor(design: Design, base: Budget, budget: Budget) -> float:
     return base.rho / budget.rho
 
 
-def sizes(request: Request) -> dict[int, float]:
-    """τ by order: main effects, and interactions of the reference network."""
-    coupling = request.coupling
-    pair = coupling if request.listed else typical_size(request.variables, coupling)
-    return {1: MAIN_EFFECT, 2: pair}
-
-
-def cell_errors(request: Request, noise: dict[Scope, float]) -> tuple[float, float, float]:
+def cell_errors(
+    study: Study, cliques: Sequence[Scope], noise: Variances
+) -> tuple[float, float, float]:
     """Mean over cliques of the total-variation error: sampling only, with noise, and shrunk."""
-    size = sizes(request)
+    pair = study.coupling
+    if study.listed is None:
+        pair = typical_size(study.variables, pair)
+    size = {1: MAIN_EFFECT, 2: pair}
     totals = [0.0, 0.0, 0.0]
-    for clique in request.cliques:
-        cells = prod(request.shape[v] for v in clique)
+    for clique in cliques:
+        cells = prod(study.shape[v] for v in clique)
         sums = [0.0, 0.0, 0.0]
         for scope in subsets(sorted(clique)):
-            inside = prod(request.shape[v] - 1 for v in scope)
-            own = prod(request.shape[v] for v in scope)
+            inside = prod(study.shape[v] - 1 for v in scope)
+            own = prod(study.shape[v] for v in scope)
             if not scope or not inside:
                 continue
             share = inside / (cells / own)
-            sampling = request.n / own
+            sampling = study.n / own
             plain = sampling + noise.get(scope, math.inf)
-            wide = request.n / own * size.get(len(scope), size[2] / 2)
+            wide = study.n / own * size.get(len(scope), size[2] / 2)
             for place, variance in enumerate(
                 (sampling, plain, shrunk(math.sqrt(plain), wide) ** 2)
             ):
                 sums[place] += share * variance
         for place, total in enumerate(sums):
-            rms = math.sqrt(total / cells) / request.n
-            totals[place] += min(1.0, cells * rms / 2 * math.sqrt(2 / math.pi))
-    mean = [total / len(request.cliques) for total in totals]
+            totals[place] += variation(math.sqrt(total / cells) / study.n, cells)
+    mean = [total / len(cliques) for total in totals]
     return mean[0], mean[1], mean[2]
 
 
-def coupling_errors(request: Request, noise: float) -> tuple[float, float, float, float]:
-    """Of ±1 variables, from noise of that variance on each Σ x_i x_j: sampling, plain, shrunk,
-    and the largest of all couplings."""
-    p, coupling = request.variables, request.coupling
-    by_sampling, by_noise = inflation(p, coupling)
-    sampling = math.sqrt(by_sampling / request.n)
-    plain = math.hypot(sampling, math.sqrt(by_noise * noise) / request.n)
-    expected = shrunk(plain, typical_size(p, coupling))
-    largest = min(largest_of(math.comb(p, 2)) * plain, max(coupling, expected))
-    return sampling, plain, expected, largest
+def variation(error: float, cells: int) -> float:
+    """The expected total variation of a table whose probabilities err by that much each."""
+    return min(1.0, cells * error / 2 * math.sqrt(2 / math.pi))
 
 
-def tables(request: Request) -> MethodForecast:
-    """`pf.MarginalLearner`: all tables once, the design that leaves the least noise."""
-    cliques = "cliques" if request.listed else '"all-pairs"'
-    call = learner_text("MarginalLearner", request.budget, f"{cliques}, schema", request.adjacency)
-    if not request.cliques:
-        memory, _ = table_memory(request)
-        return _refused(call, memory, "there are too many pairs of variables for a table of each")
-    task = task_of(request)
-    memory, fits = table_memory(request)
-    noise = noise_at(request)
-    cells = sum(task.cells(clique) for clique in request.cliques)
-    largest = max(map(task.cells, request.cliques))
-    scattered = math.sqrt(request.n / largest * (1 - 1 / largest))
-    cell = cell_noise(request, noise)
-    design = design_of(task, request.base)
-    if request.model in ("ising", "structure"):
-        pair = next(scope for scope in noise if len(scope) == 2)
-        sampling, plain, expected, most = coupling_errors(request, 4 * noise[pair])
-    else:
-        sampling, plain, expected = cell_errors(request, noise)
-        most = expected
-    law = design.parts[0].law.name.removeprefix("discrete-").capitalize()
-    ratio = cell / max(scattered, 1e-300)
-    note = f"design {design.name!r}, {law} noise, {len(request.cliques):,} tables, {cells:,} cells"
-    if ratio > _USELESS:
-        note = (
-            f"{len(request.cliques):,} tables share the budget, so each cell has noise of "
-            f"±{cell:,.0f}, {times_text(ratio)} its sampling error: next to nothing is left"
-        )
-    if not fits:
-        note = "exact inference does not fit in memory; fewer cliques, or edges selected privately"
-    return MethodForecast(
-        "tables",
-        call,
-        "cell of a table",
-        cell,
-        scattered,
-        expected,
-        most,
-        sampling,
-        plain,
-        memory,
-        1,
-        table_seconds(request),
-        available=fits,
-        note=note,
-    )
+def _found(study: Study, noise: Variances) -> float:
+    """The share of edges that would be called clear."""
+    scopes = [tuple(sorted(clique)) for clique in study.cliques if len(clique) == 2]
+    chances = []
+    for scope in scopes:
+        inside = prod(study.shape[v] - 1 for v in scope)
+        mean = study.n / prod(study.shape[v] for v in scope)
+        if inside:
+            variance = mean + noise.get(scope, math.inf)
+            signal = inside * (mean * study.coupling) ** 2 / variance
+            chances.append(power(study.variables, signal, inside))
+    return sum(chances) / len(chances) if chances else 0.0
 
 
-def cell_noise(request: Request, noise: dict[Scope, float]) -> float:
+def _cell_noise(study: Study, design: Design, noise: Variances, factor: float) -> float:
     """RMS noise of a cell, in rows: of the tables as measured, or, where interactions are
     measured instead, of the tables that they add up to."""
-    task = task_of(request)
-    exact = type(request.budget) is not type(request.base)
-    design = design_of(task, request.budget if exact else request.base)
     if not any(part.centred for part in design.parts):
         variances = {law: law.deviation**2 for law in {part.law for part in design.parts}}
-        sizes = [task.cells(part.scope) for part in design.parts]
+        sizes = [prod(study.shape[v] for v in part.scope) for part in design.parts]
         squares = sum(
             size * variances[part.law] for size, part in zip(sizes, design.parts, strict=True)
         )
-        factor = 1.0 if exact else scale_factor(design, request.base, request.budget)
-        return math.sqrt(squares * factor / sum(sizes)) / request.grid
+        return math.sqrt(squares * factor / sum(sizes)) / study.grid
     total, cells = 0.0, 0
-    for clique in request.cliques:
-        size = prod(request.shape[v] for v in clique)
+    for clique in study.cliques:
+        size = prod(study.shape[v] for v in clique)
         cells += size
         for scope in subsets(sorted(clique)):
-            if not scope and request.rows_are_public:
+            if not scope and study.rows_are_public:
                 continue
-            own = prod(request.shape[v] for v in scope)
-            inside = prod(request.shape[v] - 1 for v in scope)
+            own = prod(study.shape[v] for v in scope)
+            inside = prod(study.shape[v] - 1 for v in scope)
             total += inside * noise.get(scope, 0.0) * own / size
     return math.sqrt(total / cells)
-
-
-def _refused(call: str, memory: float, note: str) -> MethodForecast:
-    return MethodForecast(
-        *("tables", call, "cell of a table", None, None, None, None, None, None, memory, 1, 0.0),
-        available=False,
-        note=note,
-    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, asdict, dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,13 @@ from privfield.data.batch import CodedBatch
 from privfield.data.counting.plan import CountPlan, plan_counts
 from privfield.data.table import open_table, row_key, unit_of, unit_weight, weight_grid
 from privfield.errors import InputError
+from privfield.mechanisms.forecasting.forecast import Forecast
+from privfield.mechanisms.forecasting.study import Study
 from privfield.mechanisms.tables.design import Design, Task, choose_design
+from privfield.mechanisms.tables.forecast import forecast_tables
 from privfield.mechanisms.tables.measurements import Measurements
 from privfield.mechanisms.worlds import small_tables
+from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import Budget, NonPrivate
 from privfield.privacy.laws import Noise
 from privfield.privacy.ledger import Ledger
@@ -85,6 +89,7 @@ class ContingencyTables(Mechanism[Measurements]):
     noun = "marginals"
     page = "marginals.md"
     releases = Measurements
+    ways = (("ising", "tables"), ("pairwise", "tables"))
 
     _: KW_ONLY
     schema: Schema
@@ -195,6 +200,11 @@ class ContingencyTables(Mechanism[Measurements]):
         )
 
     @classmethod
+    def forecast(cls, study: Study, way: str) -> Forecast:
+        """Of the listed cliques or all pairs, by the best design."""
+        return forecast_tables(study, planned)
+
+    @classmethod
     def worlds(cls, terms: Terms) -> Iterator[World]:
         """Two small variables: rows, people with a limit, people who share a weight."""
         for schema, units, build, name in small_tables():
@@ -206,6 +216,21 @@ class ContingencyTables(Mechanism[Measurements]):
                 mechanism = cls(here, schema=schema, cliques=cliques, design=design)
                 starts = [units[:2], units[-1:]]
                 yield World(mechanism, units, build, starts, f"{design}, {name}")
+
+
+def planned(study: Study) -> Design:
+    """How its tables would be measured, as the mechanism itself says."""
+    return _design(study.rules, study.cliques, study.budget, study.adjacency)
+
+
+@lru_cache(maxsize=32)
+def _design(
+    schema: Schema, positions: tuple[tuple[int, ...], ...], budget: Budget, adjacency: Adjacency
+) -> Design:
+    names = schema.names
+    cliques = tuple(tuple(names[v] for v in clique) for clique in positions)
+    terms = Terms(budget, adjacency, unit=unit_of(schema))
+    return ContingencyTables(terms, schema=schema, cliques=cliques, design="auto").chosen
 
 
 def check_cliques(schema: Schema, cliques: Sequence[Sequence[str]]) -> tuple[tuple[str, ...], ...]:

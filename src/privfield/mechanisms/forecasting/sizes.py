@@ -6,22 +6,21 @@ import math
 from functools import lru_cache
 from itertools import combinations
 
-from privfield.inference.contraction.plan import ContractionSize, contraction_size
-from privfield.planning.request import Request
+from privfield.inference.contraction.plan import QUICK_BYTES, ContractionSize, contraction_size
+from privfield.mechanisms.forecasting.study import Study
 
 _BLOCK_CELLS = 1 << 23  # float32 cells of a block of rows while moments are summed
 _KEPT = 2**32
-_BASE = 40 * 10**6  # what a fit takes above Python itself, measured for small models
+BASE = 40 * 10**6  # what a fit takes above Python itself, measured for small models
 
 
-def inference_size(request: Request) -> ContractionSize:
+def inference_size(study: Study) -> ContractionSize:
     """Of the cliques that would be measured and the schema's forbidden combinations."""
-    if not request.cliques:  # too many pairs to list
-        cells = math.exp(min(700.0, sum(map(math.log, request.shape))))
-        everything = tuple(range(request.variables))
-        return ContractionSize(request.variables - 1, cells, everything, cells, 8 * cells, False)
-    limit = request.max_memory or 4 * 2.0**30
-    return _inference_size(request.shape, (*request.cliques, *request.zeros), limit)
+    if not study.cliques:  # too many pairs to list
+        cells = math.exp(min(700.0, sum(map(math.log, study.shape))))
+        everything = tuple(range(study.variables))
+        return ContractionSize(study.variables - 1, cells, everything, cells, 8 * cells, False)
+    return _inference_size(study.shape, (*study.cliques, *study.zeros), study.room)
 
 
 @lru_cache(maxsize=16)
@@ -31,13 +30,14 @@ def _inference_size(
     return contraction_size(shape, cliques, max_bytes=limit)
 
 
-def table_memory(request: Request) -> tuple[float, bool]:
+def table_memory(study: Study) -> tuple[float, bool]:
     """Bytes of a fit to tables, and whether that fits."""
-    size = inference_size(request)
-    limit = request.max_memory or 4 * 2.0**30
-    cells = sum(math.prod(request.shape[v] for v in clique) for clique in request.cliques)
-    needed = float(size.bytes) + 200 * cells + _BASE
-    return needed, size.complete and size.bytes <= limit and needed <= max(limit, _BASE)
+    cells = sum(math.prod(study.shape[v] for v in clique) for clique in study.cliques)
+    small = 200.0 * cells + BASE
+    if not study.exact:
+        return small, bool(study.cliques)
+    size = inference_size(study)
+    return size.bytes + small, size.complete and size.bytes <= study.room
 
 
 def moment_memory(variables: int, rows: int) -> float:
@@ -45,7 +45,7 @@ def moment_memory(variables: int, rows: int) -> float:
     block = 5 * min(rows * variables, _BLOCK_CELLS)
     matrices = 8 * 16 * (variables + 1) ** 2
     inference = _matching_bytes(variables)
-    return float(_BASE + max(block, inference) + matrices)
+    return float(BASE + max(block, inference) + matrices)
 
 
 def matching_seconds(variables: int) -> float:
@@ -53,21 +53,19 @@ def matching_seconds(variables: int) -> float:
     return 20 * _matching_bytes(variables) / 1e9 if variables <= 24 else 5 + variables / 20
 
 
-def table_seconds(request: Request) -> float:
+def table_seconds(study: Study) -> float:
     """Roughly: all tables are counted in one pass, then a few hundred runs of inference."""
-    size = inference_size(request)
-    return 0.5 + request.n * len(request.cliques) / 2e9 + 300 * min(size.bytes, 1e15) / 5e9
+    size = inference_size(study).bytes if study.exact else 1e7
+    return 0.5 + study.n * len(study.cliques) / 2e9 + 300 * min(size, 1e15) / 5e9
 
 
 @lru_cache(maxsize=256)
 def _matching_bytes(variables: int) -> float:
     """Of exact inference where moments are matched by it, else of Markov chains."""
-    from privfield.estimation.moments.matching import EXACT_BYTES
-
     if variables <= 60:
         pairs: list[tuple[int, ...]] = [*combinations(range(variables), 2)] or [(0,)]
-        size = contraction_size((2,) * variables, pairs, max_bytes=EXACT_BYTES)
-        if size.complete and size.bytes <= EXACT_BYTES:
+        size = contraction_size((2,) * variables, pairs, max_bytes=QUICK_BYTES)
+        if size.complete and size.bytes <= QUICK_BYTES:
             return size.bytes
     return 12.0 * 1024 * variables
 
@@ -80,4 +78,4 @@ def row_memory(rows: int, columns: int, margins: int, steps: int, patterns: floa
     kept = min(rows, patterns) if patterns <= 2**16 else rows
     size = 2 if steps * (steps + 3) // 2 < 2**15 else 4
     parts = (kept * columns, kept * margins * size)
-    return float(_BASE + sum(part for part in parts if part <= _KEPT))
+    return float(BASE + sum(part for part in parts if part <= _KEPT))

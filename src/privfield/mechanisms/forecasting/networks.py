@@ -1,4 +1,4 @@
-"""What a plan needs to know of a public network."""
+"""What forecasts need to know of a public network."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from privfield.data.network.public import PublicNetwork
+from privfield.data.network.read import read_network
 from privfield.errors import InputError
 
 
 @dataclass(frozen=True)
 class NetworkFacts:
-    """All that a plan needs of a public network: sizes, and J's largest row and squares."""
+    """All that a forecast needs of a public network: sizes, and J's largest row and squares."""
 
     nodes: int
     edges: int
@@ -22,15 +24,19 @@ class NetworkFacts:
     largest_squares: float  # max_j Σ_i J_ij²
     units: int  # a in whole units: what noise is calibrated to
     unit: float
+    heaviest: int  # max |J_ij| in whole units
+    pull: float | None = None  # the largest |Σ_j J_ij σ_j| of outcomes with the guessed β, in units
 
 
 def network_facts(network: Any, scaling: object) -> NetworkFacts:
     """Of a graph as `pf.PeerEffect` takes it, or of (nodes, edges, largest degree)."""
     if isinstance(network, tuple):
         return _sketch(network, scaling)
-    from privfield.data.network.read import read_network
+    return facts_of(read_network(network, scaling))  # type: ignore[arg-type]
 
-    found = read_network(network, str(scaling) if isinstance(scaling, str) else scaling)  # type: ignore[arg-type]
+
+def facts_of(found: PublicNetwork, pull: float | None = None) -> NetworkFacts:
+    """Of a network that was read."""
     squares = np.asarray(found.couplings.multiply(found.couplings).sum(axis=1)).ravel()
     if not squares.sum() > 0:
         raise InputError("network has no edges: there is no peer effect to plan for.")
@@ -42,6 +48,8 @@ def network_facts(network: Any, scaling: object) -> NetworkFacts:
         float(squares.max()),
         found.largest_row_sum,
         found.unit,
+        int(np.abs(found.integers.data).max()),
+        pull,
     )
 
 
@@ -75,4 +83,4 @@ def _sketch(network: tuple[Any, ...], scaling: object) -> NetworkFacts:
             f"scaling must be 'laplacian', 'mean-degree', 'regular' or 'none'; got {scaling!r}."
         )
     units = 2**30
-    return NetworkFacts(nodes, edges, row, squares, widest, units, row / units)
+    return NetworkFacts(nodes, edges, row, squares, widest, units, row / units, units)

@@ -1,0 +1,246 @@
+"""Forecasts for edges that are learned privately, with noisy tables of what was found.
+
+The mechanism's own purse says, in a dry run on a reference network, which excess an edge must show
+and how noisy its tables end up. An edge of log-potentials of size τ moves the table of its pair by
+about 0.85·τ·n in L1; it is found if that passes. docs/guide/planning-a-study.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import combinations
+from math import prod
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+
+from privfield.algebra.contrasts import Scope
+from privfield.inference.contraction.room import RoomForEdges
+from privfield.mechanisms.edges.purse import Piece, Purse
+from privfield.mechanisms.edges.schedule import MISSES
+from privfield.mechanisms.edges.scores import Counts, Pair, sampling_spread
+from privfield.mechanisms.edges.search import least_excess
+from privfield.mechanisms.forecasting.calls import learner_call
+from privfield.mechanisms.forecasting.forecast import Answers, Forecast
+from privfield.mechanisms.forecasting.reference import (
+    edges,
+    inflation,
+    largest_of,
+    shrunk,
+)
+from privfield.mechanisms.forecasting.sizes import BASE
+from privfield.mechanisms.forecasting.study import Study
+from privfield.mechanisms.tables.forecast import (
+    MAIN_EFFECT,
+    Variances,
+    interaction_noise,
+    variation,
+)
+from privfield.privacy.randomness import Likeliest, Randomness
+
+MakePurse = Callable[[Mapping[Scope, Counts], Randomness], Purse]
+
+_DISTANCE = 0.85  # L1 distance of a table from independence, for log-potentials of size 1
+_VARIETY = 0.15  # how much that varies between edges
+_STATISTIC = "cell of an edge's table"
+
+
+@dataclass(frozen=True)
+class Search:
+    """What to expect of a search: the chance of each edge of the reference network, and V_s."""
+
+    chances: dict[Pair, float]
+    noise: Variances
+
+    @property
+    def found(self) -> float:
+        """The share of edges that are found."""
+        return sum(self.chances.values()) / max(1, len(self.chances))
+
+
+def forecast_selection(study: Study, make: MakePurse, room: RoomForEdges) -> Forecast:
+    """`pf.MarginalLearner(cliques="learn")`: edges one after the other, then their tables."""
+    search = expected_search(study, make, room)
+    call = learner_call(study, "MarginalLearner", cliques="learn")
+    note = f"selects pairs among {math.comb(study.variables, 2):,}; others are not measured"
+    return searched(study, search, "selection", call, note)
+
+
+def searched(study: Study, search: Search, name: str, call: str, note: str) -> Forecast:
+    """The forecast of tables of edges that were found with those chances."""
+    measure = _couplings if study.model == "ising" else _tables
+    sampling, plain, expected, largest = measure(study, search)
+    cells = [prod(study.shape[v] for v in pair) for pair in search.chances] or [1]
+    typical = sum(cells) / len(cells)
+    noisy = [v for v in map(search.noise.get, search.chances) if v is not None and v < math.inf]
+    pairs = sum(one * two for one, two in combinations(study.shape, 2))
+    return Forecast(
+        name,
+        call,
+        _STATISTIC,
+        math.sqrt(sum(noisy) / len(noisy)) if noisy else None,
+        math.sqrt(study.n / typical * (1 - 1 / typical)),
+        expected,
+        largest,
+        sampling,
+        max(plain, expected),
+        BASE + 16.0 * pairs + 2 * RoomForEdges(study.rules, study.room).limit,
+        1,
+        1.0 + study.n * math.comb(study.variables, 2) / 2e9 + 0.2 * edges(study.variables),
+        found=search.found,
+        note=note,
+        answers=Answers.SOME_PAIRS,
+    )
+
+
+def expected_search(study: Study, make: MakePurse, room: RoomForEdges) -> Search:
+    """A dry run of the purse, with the edges that would be found."""
+    ring = reference_edges(study.shape)
+    purse = make(_Nothing(study.shape), Likeliest())
+    pieces = purse.first_tables()
+    purse.adapt(study.n * study.grid)
+    chances = _chances(study, purse, ring)
+    order = sorted(ring, key=lambda pair: -chances[pair])
+    likely = tuple(order[: round(sum(chances.values()))])
+    if not room.holds(likely):  # a forest always fits beside single variables
+        likely = tuple(pair for pair in likely if pair[1] == pair[0] + 1)
+    looked, noise = _bought((study.schema, study.adjacency, likely), _Dry(purse, pieces))
+    noise = {scope: variance / study.grid**2 for scope, variance in noise.items()}
+    if len(looked) < len(likely):  # the budget ends the search
+        chances = {pair: chances[pair] * (pair in looked) for pair in ring}
+    usual = max((noise[pair] for pair in looked), default=math.inf)
+    return Search(chances, {**dict.fromkeys(ring, usual), **noise})
+
+
+@dataclass(frozen=True)
+class _Dry:
+    """A purse after the first tables; all that its further prices depend on is compared."""
+
+    purse: Purse = field(compare=False)
+    pieces: list[Piece] = field(compare=False)
+    key: tuple[Any, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "key", (self.purse.whole, self.purse.schedule))
+
+
+@lru_cache(maxsize=64)
+def _bought(about: tuple[Any, ...], dry: _Dry) -> tuple[tuple[Pair, ...], Variances]:
+    """Which edges can be afforded, and V_s of everything that is measured in the end."""
+    purse, likely = dry.purse, about[-1]
+    looked = tuple(_affordable(purse, likely))
+    for _ in range(MISSES):
+        if purse.affords(len(looked) + 1):
+            purse.select(np.zeros(1, np.int64))
+            purse.test(0)
+    pieces = [*dry.pieces, *(purse.look(looked) if looked else ())]
+    pieces += purse.last_tables(sorted(looked))
+    parts = tuple(piece.part for piece in pieces)
+    return looked, interaction_noise(parts, purse.task.shape)
+
+
+def reference_edges(shape: Sequence[int]) -> list[Pair]:
+    """A ring of all variables that have something to say."""
+    able = [v for v, levels in enumerate(shape) if levels > 1]
+    ring = {(min(a, b), max(a, b)) for a, b in zip(able, able[1:] + able[:1], strict=True)}
+    return sorted(pair for pair in ring if pair[0] != pair[1])
+
+
+def _affordable(purse: Purse, likely: Sequence[Pair]) -> Iterator[Pair]:
+    for count, pair in enumerate(likely):
+        if count >= purse.schedule.most or not purse.affords(count + 1):
+            return
+        purse.select(np.zeros(1, np.int64))
+        purse.test(0)
+        yield pair
+
+
+def _chances(study: Study, purse: Purse, ring: Sequence[Pair]) -> dict[Pair, float]:
+    """That each edge passes its test before several misses in a row end the search."""
+    n, grid = study.n, study.grid
+    noise = purse.expected_noise(max(1, len({v for pair in ring for v in pair}) - 1))
+    away = _DISTANCE * study.coupling * n * grid
+    passes = {}
+    for pair in ring:
+        shape = [study.shape[v] for v in pair]
+        least = least_excess(purse, shape, noise, n, grid)
+        spread = math.hypot(purse.testing.deviation, sampling_spread(n, grid), _VARIETY * away)
+        passes[pair] = NormalDist().cdf((away - least) / spread)
+    going = [1.0] + [0.0] * (MISSES - 1)  # the chance to be there after so many misses in a row
+    chances = {}
+    for pair in sorted(ring, key=lambda pair: -passes[pair]):
+        chances[pair] = sum(going) * passes[pair]
+        going = [chances[pair], *(part * (1 - passes[pair]) for part in going[:-1])]
+    return chances
+
+
+def _tables(study: Study, search: Search) -> tuple[float, float, float, float]:
+    """Total variation, mean over all pairs: sampling only, with noise, expected; and the last."""
+    shape, n = study.shape, study.n
+    totals = [0.0, 0.0, 0.0]
+    pairs = list(combinations(range(study.variables), 2))
+    for pair in pairs:
+        cells = prod(shape[v] for v in pair)
+        inside = prod(shape[v] - 1 for v in pair)
+        alone, single = [0.0, 0.0, 0.0], n / cells
+        for v in pair:
+            own, noise = shape[v], search.noise.get((v,), 0.0)
+            share = (own - 1) * own / cells
+            for place, variance in enumerate(_three(n / own, noise, n / own * MAIN_EFFECT)):
+                alone[place] += share * variance
+        both = list(alone)
+        if pair in search.chances:
+            size = single * study.coupling
+            for place, variance in enumerate(_three(single, search.noise[pair], size)):
+                both[place] += inside * variance
+        errors = [variation(math.sqrt(each / cells) / n, cells) for each in both]
+        chance = search.chances.get(pair, 1.0)
+        missed = math.hypot(
+            variation(math.sqrt(alone[2] / cells) / n, cells), _DISTANCE * study.coupling / 2
+        )
+        errors[2] = chance * errors[2] + (1 - chance) * min(1.0, missed)
+        totals = [total + error for total, error in zip(totals, errors, strict=True)]
+    sampling, plain, expected = (total / max(1, len(pairs)) for total in totals)
+    return sampling, plain, expected, expected
+
+
+def _three(sampling: float, noise: float, size: float) -> tuple[float, float, float]:
+    """Variances of a cell: by sampling, with noise, shrunk."""
+    plain = sampling + noise
+    return sampling, plain, shrunk(math.sqrt(plain), size) ** 2
+
+
+def _couplings(study: Study, search: Search) -> tuple[float, float, float, float]:
+    """Of couplings: edges that are found err, those that are missed are off by their size."""
+    p, n, coupling = study.variables, study.n, study.coupling
+    by_sampling, by_noise = inflation(p, coupling, sparse=True)
+    noise = sum(search.noise[pair] for pair in search.chances) / len(search.chances)
+    quiet = math.sqrt(by_sampling / n)
+    own = math.hypot(quiet, math.sqrt(by_noise * 4 * noise) / n)
+    share = math.sqrt(edges(p) / math.comb(p, 2))
+    found = search.found
+    off = min(own, coupling)  # nothing is told apart from 0 by more noise than that
+    expected = share * math.sqrt(found * off**2 + (1 - found) * coupling**2)
+    every = prod(search.chances.values())
+    largest = min(every * largest_of(edges(p)) * off + (1 - every) * coupling, coupling)
+    return share * quiet, share * min(own, 1e9), expected, max(largest, expected)
+
+
+class _Nothing(Mapping[Scope, Counts]):
+    """Empty tables of every scope."""
+
+    def __init__(self, shape: Sequence[int]) -> None:
+        self._shape = shape
+
+    def __getitem__(self, scope: Scope) -> Counts:
+        return np.zeros([self._shape[v] for v in scope], np.int64)
+
+    def __iter__(self) -> Iterator[Scope]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0

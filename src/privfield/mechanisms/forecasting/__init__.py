@@ -1,0 +1,1 @@
+"""What to expect of each way to do a study, and the one choice among them."""

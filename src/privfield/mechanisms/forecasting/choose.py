@@ -1,0 +1,100 @@
+"""The one choice: which way is expected to do a study best.
+
+`pf.plan`, every learner with "auto" and the command line ask here, so they cannot disagree. All of
+it depends on public numbers alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from privfield.mechanisms.forecasting.forecast import Answers, Forecast
+from privfield.mechanisms.forecasting.study import Study
+from privfield.mechanisms.registry import MECHANISMS
+from privfield.words import bytes_text
+
+NEAR = 1.1  # errors within a tenth make no difference
+_MISSED = 0.05  # of the edges: a share that makes no difference
+_UNSEEN = 1.5  # times its forecast: selection does not see the weak relations of real tables
+_SPARSE = (Answers.SOME_PAIRS, Answers.GRAPH)  # what rests on most pairs having no edge
+_EDGES = ("ising", "structure")  # studies that are about edges
+
+
+def choose(study: Study, among: Collection[str] | None = None) -> Forecast:
+    """The best way, of all or of those named; if none can be used, the first, which says why."""
+    return ranked(forecasts(study, among), study)[0]
+
+
+def forecasts(study: Study, among: Collection[str] | None = None) -> Iterator[Forecast]:
+    """Of every mechanism that fits the study, in the order of the registry."""
+    for mechanism in MECHANISMS:
+        for model, way in mechanism.ways:
+            if model == study.model and (among is None or way in among):
+                yield _within_memory(mechanism.forecast(study, way), study)
+
+
+def forecast_of(study: Study, way: str) -> Forecast:
+    """Of one way by name."""
+    return next(forecasts(study, (way,)))
+
+
+def ranked(found: Iterable[Forecast], study: Study) -> list[Forecast]:
+    """The best first, and then the best of the rest."""
+    left, order = list(found), []
+    while left:
+        best = _best(left, study.model in _EDGES)
+        left.remove(best)
+        order.append(best)
+    return order
+
+
+def target_error(found: Forecast) -> float:
+    """What `accuracy` is compared with."""
+    return math.inf if found.largest_error is None else found.largest_error
+
+
+def _error(found: Forecast) -> float:
+    """What ways are compared by."""
+    if found.expected_error is None:
+        return math.inf
+    return found.expected_error * (_UNSEEN if found.answers in _SPARSE else 1.0)
+
+
+def _best(found: Sequence[Forecast], edges: bool) -> Forecast:
+    """The least error; within a tenth, what answers more questions, what finds more edges, and what
+    comes first in the registry.
+
+    A way that selects pairs leaves the others unmeasured. One that measures all of them goes first
+    if it would find more edges; where the study is about edges, if it would find as many.
+    """
+    usable = [each for each in found if each.available and not each.asks]
+    usable = usable or [each for each in found if each.available] or list(found)
+    least = min(map(_error, usable))
+    near = [each for each in usable if _error(each) <= NEAR * least]
+    best = max(near, key=lambda each: (each.answers, round(_found(each), 2), -_queries(each)))
+    if best.answers not in _SPARSE:
+        return best
+    more = [each for each in usable if each.answers is Answers.EVERYTHING and each.available]
+    enough = _found(best) + (-_MISSED if edges else _MISSED)
+    more = [each for each in more if _found(each) > enough]
+    return _best(more, edges) if more else best
+
+
+def _found(each: Forecast) -> float:
+    return 0.0 if each.found is None else each.found
+
+
+def _queries(found: Forecast) -> float:
+    """The error of answers to queries, in steps of a tenth."""
+    if found.query_error is None:
+        return math.inf
+    return round(math.log(max(found.query_error, 1e-12)) / math.log(NEAR))
+
+
+def _within_memory(found: Forecast, study: Study) -> Forecast:
+    if study.max_memory is None or not found.available or found.memory <= study.max_memory:
+        return found
+    note = f"needs {bytes_text(found.memory)}, above max_memory"
+    return replace(found, available=False, note=note)

@@ -1,0 +1,177 @@
+"""A plan in words: what to expect, what was assumed, what would help."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+from itertools import pairwise
+
+from privfield.mechanisms.forecasting.calls import budget_call
+from privfield.mechanisms.forecasting.choose import forecast_of, target_error
+from privfield.mechanisms.forecasting.forecast import Answers, Forecast
+from privfield.mechanisms.forecasting.reference import typical_size
+from privfield.mechanisms.forecasting.sizes import inference_size
+from privfield.mechanisms.forecasting.study import Study
+from privfield.privacy.budgets import ApproxDP, Budget, PureDP
+from privfield.words import bytes_text, number_text, rows_text, share_text
+
+METRICS = {  # of the error, and of what `accuracy` is compared with
+    "ising": ("typical error of a coupling (RMS)", "largest error of a coupling"),
+    "pairwise": ("total variation of a table, mean over tables",) * 2,
+    "polynomial": ("typical error of a coefficient (RMS)", "largest error of a coefficient"),
+    "structure": ("chance of a wrong graph, or of none",) * 2,
+    "chain": ("total variation of a row of the chain, mean over rows",) * 2,
+    "peer": ("typical error of β, for an effect of about 0.5",) * 2,
+}
+_DELTA = 1e-6  # offered where a budget has none
+
+
+def noise_over_sampling(found: Forecast) -> float | None:
+    """How large the error by noise is beside that by sampling, in the metric."""
+    if found.plain_error is None or not found.sampling_error:
+        return None
+    return math.sqrt(max(0.0, (found.plain_error / found.sampling_error) ** 2 - 1))
+
+
+def verdict(best: Forecast, study: Study) -> str:
+    """What to expect, in a sentence."""
+    if not best.available:
+        return "None of the methods can be used as asked."
+    if study.model == "structure":
+        assert best.success is not None
+        return f"The right graph comes out with a chance of {share_text(best.success)}."
+    ratio = noise_over_sampling(best)
+    assert ratio is not None
+    if _drowned(best, study):
+        return "The noise leaves next to nothing to learn: more rows or a larger budget are needed."
+    for most, text in (
+        (0.3, "next to nothing beside sampling error"),
+        (0.75, "less than sampling error"),
+        (1.5, "about as much as sampling error"),
+        (2.5, "about twice as much as sampling error"),
+    ):
+        if ratio <= most:
+            return f"Privacy costs {text}."
+    return f"Privacy costs about {ratio:,.0f} times as much as sampling error."
+
+
+def _drowned(best: Forecast, study: Study) -> bool:
+    """Whether the estimate would be little better than saying that nothing is connected."""
+    if best.expected_error is None or study.model not in ("ising", "polynomial"):
+        return False
+    size = typical_size(study.variables, study.coupling)
+    return best.expected_error > 0.85 * size
+
+
+def assumption(study: Study) -> str:
+    """What forecasts had to assume."""
+    if study.model == "chain":
+        return (
+            f"Assumed: {float(study.limit):g} transitions a person, all states visited about "
+            "equally, no state nearly certain to follow another."
+        )
+    if study.model == "peer":
+        return "Assumed: β of about 0.5 or less; stronger effects are usually estimated better."
+    edge = f"{study.coupling:g}"
+    if study.listed:
+        return f"Assumed: every clique matters, with log-potentials of about {edge}."
+    return (
+        f"Assumed: each variable has about two neighbours, with couplings of about ±{edge}; "
+        "all others are 0."
+    )
+
+
+def advice(
+    ways: tuple[Forecast, ...], study: Study, needed_n: int | None, needed_budget: Budget | None
+) -> list[str]:
+    """What would help; the first of the ways is the best."""
+    found, best = [], ways[0]
+    if study.accuracy is not None and best.available:
+        found.append(_change(best, study, needed_n, needed_budget))
+    if study.budget.is_pure and best.available:
+        found.extend(_with_delta(best, study))
+    if best.found is not None and best.available and study.listed is None:
+        found.append(_edges(best))
+        found.extend(_unmeasured(ways))
+    tables = next((each for each in ways if each.name == "tables"), None)
+    if tables is not None and "nothing" in tables.note:
+        found.append(f"Tables: {tables.note}. {_instead(study)}")
+    if tables is not None and not tables.available and study.model == "pairwise":
+        found.append(_smaller(study))
+    return found
+
+
+def _instead(study: Study) -> str:
+    ways = ["an (ε, δ) budget"] if study.budget.is_pure else ["a larger budget"]
+    if study.is_binary:
+        ways.append("moments")
+    return f"Better: {', '.join([*ways, 'or fewer tables'])}."
+
+
+def _edges(best: Forecast) -> str:
+    """How many edges would show."""
+    assert best.found is not None
+    text = f"Edges: {share_text(best.found)} of those assumed would show"
+    if best.answers is not Answers.EVERYTHING:
+        text += '; pairs that are not selected read "not measured"'
+    return f"{text}."
+
+
+def _unmeasured(ways: tuple[Forecast, ...]) -> list[str]:
+    """Why a way with a smaller error is not the first."""
+    best = ways[0].expected_error or 0.0
+    return [
+        f"{each.name.capitalize()} may err less ({number_text(each.expected_error)}), but leaves "
+        "the pairs that it does not select unmeasured."
+        for each in ways[1:]
+        if each.available and not each.asks and 0 < each.answers < Answers.EVERYTHING
+        if each.expected_error is not None and each.expected_error < 0.9 * best
+    ]
+
+
+def _change(
+    best: Forecast, study: Study, needed_n: int | None, needed_budget: Budget | None
+) -> str:
+    _, target = METRICS[study.model]
+    what = f"To reach {study.accuracy:g} ({target})"
+    rows = None if needed_n is None else f"n = {rows_text(needed_n)}"
+    spend = None if needed_budget is None else budget_call(needed_budget).removeprefix("pf.")
+    ways = [way for way in (rows, spend) if way is not None]
+    if target_error(best) <= (study.accuracy or 0):
+        enough = f"; {' or '.join(ways)} would do" if ways else ""
+        return f"{what}: this is enough{enough}."
+    if not ways:
+        alone = number_text(best.sampling_error)
+        return f"{what}: no budget is enough; without privacy the error is {alone}."
+    if spend is None:
+        return f"{what}: {rows}; no budget is enough for n = {study.n:,}."
+    return f"{what}: {' or '.join(ways)}."
+
+
+def _with_delta(best: Forecast, study: Study) -> list[str]:
+    """What a small δ would buy."""
+    assert isinstance(study.budget, PureDP | ApproxDP)
+    other = ApproxDP(study.budget.exact_epsilon, Fraction(_DELTA).limit_denominator(10**7))
+    there = forecast_of(replace(study, budget=other), best.name)
+    if there.noise_sd is None or best.noise_sd is None:
+        return []
+    if there.noise_sd > best.noise_sd / 1.3:
+        return []
+    return [
+        f"With a small δ, {budget_call(other).removeprefix('pf.')}, the noise falls from "
+        f"±{number_text(best.noise_sd)} to ±{number_text(there.noise_sd)} and the error to "
+        f"{number_text(there.expected_error)}."
+    ]
+
+
+def _smaller(study: Study) -> str:
+    size = inference_size(study)
+    least = "" if size.complete else "at least "
+    path = tuple(pairwise(range(study.variables)))
+    tree = inference_size(replace(study, listed=path)).bytes
+    return (
+        f"Tables of these cliques: exact inference needs {least}{bytes_text(size.bytes)} "
+        f"(treewidth {least}{size.treewidth}). What fits: fewer or smaller cliques (a tree of "
+        f'{len(path)} pairs takes {bytes_text(tree)}), coarser levels, or cliques="learn".'
+    )
