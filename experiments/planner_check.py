@@ -5,11 +5,15 @@
 
 Each line: a study is simulated a few times with the real learner and a known truth, and the mean
 error is set beside the plan's. Truths are those that the plan assumes (rings, couplings of ±0.4),
-and, in the group "other truths", some that it does not.
+and, in the group "other truths", some that it does not. In the group "real tables" rows are drawn
+with replacement from Adult and from a health survey (--data, ../shared/data by default), and the
+whole table is the truth; it is left out where they are not there.
 """
 
 import argparse
+import json
 import time
+import warnings
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -20,6 +24,7 @@ import privfield as pf
 from privfield.planning.plan import plan
 
 FIGURE = Path(__file__).parents[1] / "docs" / "figures" / "planner.png"
+DATA = Path(__file__).parents[2] / "shared" / "data"
 
 
 @dataclass
@@ -58,16 +63,17 @@ def random_graph(p, neighbours, coupling, rng):
     return pf.IsingModel(weights, 0.3 * rng.normal(size=p))
 
 
-def levels_ring(levels, p, rng, coupling=0.4, main=0.5):
-    schema = pf.Schema({f"v{i}": levels for i in range(p)})
-    edges = [(f"v{i}", f"v{(i + 1) % p}") for i in range(p)]
+def levels_ring(shape, rng, coupling=0.4, main=0.5):
+    """Every variable tied to the next."""
+    schema = pf.Schema({f"v{i}": size for i, size in enumerate(shape)})
+    edges = [(f"v{i}", f"v{(i + 1) % len(shape)}") for i in range(len(shape))]
     tables = []
-    for _ in edges:
-        table = rng.normal(size=(levels, levels))
+    for one, two in zip(shape, (*shape[1:], shape[0]), strict=True):
+        table = rng.normal(size=(one, two))
         table -= table.mean(0)
         table -= table.mean(1, keepdims=True)
         tables.append(coupling * table / np.sqrt((table**2).mean()))
-    singles = [main * rng.normal(size=levels) for _ in range(p)]
+    singles = [main * rng.normal(size=size) for size in shape]
     cliques = [*((name,) for name in schema.names), *edges]
     return schema, edges, pf.MarkovRandomField(schema, cliques, [*singles, *tables])
 
@@ -96,7 +102,7 @@ def _rms(matrix):
 def grid_of_ising():
     return [
         (p, n, rho)
-        for p in (5, 10, 20)
+        for p in (5, 10, 20, 40)
         for n in (1_000, 10_000, 100_000)
         for rho in (0.003, 0.03, 0.3)
     ]
@@ -128,7 +134,7 @@ def _table_point(levels, p, n, budget, listed):
     errors = []
     for seed in range(3):
         rng = np.random.default_rng([levels, n, seed])
-        schema, edges, truth = levels_ring(levels, p, rng)
+        schema, edges, truth = levels_ring((levels,) * p, rng)
         cliques = edges if listed else list(combinations(schema.names, 2))
         asked = edges if listed else "all-pairs"
         model = (
@@ -143,27 +149,111 @@ def _table_point(levels, p, n, budget, listed):
 
 
 def _variation(truth, model, cliques):
+    """Mean total variation; by Gibbs samples where exact inference does not fit."""
+    try:
+        model.marginal(cliques[0])
+    except pf.InputError:
+        model = Sampled(model)
     gaps = [np.abs(truth.marginal(c) - model.marginal(c)).sum() / 2 for c in cliques]
     return float(np.mean(gaps))
 
 
+class Sampled:
+    """Pair tables of rows: of a sample from a model, or of a real table."""
+
+    def __init__(self, model, rows=None):
+        self.schema = model if rows is not None else model.schema
+        rng = np.random.default_rng(0)
+        self.rows = model.sample(20_000, rng, method="gibbs") if rows is None else rows
+
+    def marginal(self, clique):
+        i, j = (self.schema.index(name) for name in clique)
+        shape = self.schema.shape[i], self.schema.shape[j]
+        cells = np.ravel_multi_index((self.rows[:, i], self.rows[:, j]), shape)
+        return np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape) / len(cells)
+
+
+def _learned(name, shape, n, budget, repeats, main=0.5, **settings):
+    """One setting: pairs that are learned, or regressions, on rings of any levels."""
+    errors = []
+    for seed in range(repeats):
+        rng = np.random.default_rng([len(shape), n, seed])
+        schema, _, truth = levels_ring(shape, rng, main=main)
+        pairs = list(combinations(schema.names, 2))
+        model = _learner(name, schema, budget, settings).fit(truth.sample(n, rng)).model_
+        errors.append(_variation(truth, model, pairs))
+    found = method(plan(schema, n, budget, model="pairwise", **settings), name)
+    sizes = f"{len(shape)} variables of up to {max(shape)} levels"
+    return Point(name, f"{sizes} n={n:,} {budget!r}", found.expected_error, np.mean(errors))
+
+
+def _learner(name, schema, budget, settings):
+    if name == "frank-wolfe":
+        return pf.PairwiseLearner(budget, schema=schema, method=name)
+    return pf.MarginalLearner(budget, cliques="learn", schema=schema, structure=name, **settings)
+
+
+SHAPES = ((2,) * 10, (4,) * 8, (3,) * 16, (9, 2, 16, 7, 15, 6, 5, 2, 42, 10, 10, 10, 2, 8))
+
+
+def selection():
+    for shape in SHAPES:
+        for n in (1_000, 5_000, 50_000):
+            for budget in (pf.PureDP(1), pf.ApproxDP(1, 1e-6)):
+                yield _learned("selection", shape, n, budget, 2)
+
+
+def stable():
+    for shape, n in (((2,) * 10, 30_000), ((2,) * 10, 100_000), ((3,) * 6, 100_000)):
+        yield _learned("stable", shape, n, pf.ApproxDP(4, 1e-6), 2, min_weight=0.3)
+
+
 def pairwise_frank_wolfe():
-    for levels in (3, 4):
-        for n in (3_000, 30_000, 300_000):
-            for rho in (0.05, 0.5):
-                errors = []
-                for seed in range(3):
-                    rng = np.random.default_rng([levels, n, seed])
-                    schema, _, truth = levels_ring(levels, 6, rng)
-                    rows = truth.sample(n, rng)
-                    learner = pf.PairwiseLearner(
-                        pf.ZCDP(rho), width=2.0, schema=schema, method="frank-wolfe"
-                    ).fit(rows)
-                    pairs = list(combinations(schema.names, 2))
-                    errors.append(_variation(truth, learner.model_, pairs))
-                found = method(plan(schema, n, pf.ZCDP(rho), model="pairwise"), "frank-wolfe")
-                setting = f"k={levels} n={n:,} ρ={rho:g}"
-                yield Point("frank-wolfe, pairwise", setting, found.expected_error, np.mean(errors))
+    """Main effects of 1, as in real tables."""
+    shapes = (3,) * 6, (4,) * 8, (2, 3, 4, 5, 6, 7, 8, 2), (3,) * 16
+    for shape in shapes:
+        for n in (3_000, 15_000, 100_000):
+            for budget in (pf.ApproxDP(1, 1e-6), pf.PureDP(1)):
+                point = _learned("frank-wolfe", shape, n, budget, 2, main=1.0)
+                point.group = "frank-wolfe, pairwise"
+                yield point
+
+
+def real():
+    """Rows drawn with replacement from real tables, which are the truth."""
+    for name, (schema, rows) in real_tables().items():
+        truth = Sampled(schema, rows)
+        pairs = list(combinations(schema.names, 2))
+        for n in (len(rows), len(rows) // 10):
+            for budget in (pf.ApproxDP(1, 1e-6), pf.PureDP(1), pf.ApproxDP(0.1, 1e-6)):
+                for way in ("selection", "frank-wolfe"):
+                    if way == "frank-wolfe" and (name == "Adult" or n < len(rows)):
+                        continue  # takes hours there, or is hopeless
+                    found = method(plan(schema, n, budget, model="pairwise"), way)
+                    if not found.available:
+                        continue
+                    data = rows[np.random.default_rng(n).integers(0, len(rows), n)]
+                    model = _learner(way, schema, budget, {}).fit(data).model_
+                    setting = f"{name} n={n:,} {budget!r}"
+                    group = f"real tables, {way}"
+                    error = _variation(truth, model, pairs)
+                    yield Point(group, setting, found.expected_error, error)
+
+
+def real_tables():
+    import pyarrow.csv
+
+    found = {}
+    if (DATA / "adult.csv").exists():
+        levels = json.loads((DATA / "adult-domain.json").read_text())
+        frame = pyarrow.csv.read_csv(DATA / "adult.csv")
+        rows = np.stack([frame[name].to_numpy() for name in levels], axis=1)
+        found["Adult"] = pf.Schema(levels), rows.astype(np.int64)
+    if (DATA / "rwm5yr.npz").exists():
+        with np.load(DATA / "rwm5yr.npz", allow_pickle=True) as file:
+            levels = {str(v): int(k) for v, k in zip(file["names"], file["sizes"], strict=True)}
+            found["health survey"] = pf.Schema(levels), file["train"].astype(np.int64)
+    return found
 
 
 def polynomial():
@@ -216,9 +306,9 @@ def parities():
 
 def _query_error(p, n, rho, queries):
     """The plan's forecast for answers alone, at their share of ρ."""
-    from privfield.mechanisms.parities.forecast import query_share
+    from privfield.mechanisms.parities.phases import QUERY_SHARE
 
-    budget = pf.ZCDP(rho / query_share())
+    budget = pf.ZCDP(rho / QUERY_SHARE)
     return method(plan(p, n, budget, model="polynomial", order=3), queries).query_error
 
 
@@ -362,7 +452,10 @@ GROUPS = {
     "pseudolikelihood": pseudolikelihood,
     "frank-wolfe": frank_wolfe,
     "tables": tables,
+    "selection": selection,
+    "stable": stable,
     "pairwise": pairwise_frank_wolfe,
+    "real": real,
     "polynomial": polynomial,
     "parities": parities,
     "chain": chains,
@@ -444,8 +537,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", nargs="+", choices=GROUPS, default=list(GROUPS))
     parser.add_argument("--figure", type=Path, default=FIGURE)
+    parser.add_argument("--data", type=Path, default=DATA, help="real tables, if there are any")
     parser.add_argument("--all", action="store_true", help="print every setting")
     given = parser.parse_args()
+    globals()["DATA"] = given.data
+    warnings.simplefilter("ignore")
     points, start = [], time.process_time()
     for name in given.only:
         for point in GROUPS[name]():
