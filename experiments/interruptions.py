@@ -370,12 +370,15 @@ def write(found, options):
     def words(counts):
         return "; ".join(f"{many:,} {name}" for name, many in sorted(counts.items()) if many)
 
+    same = "one charge, no outcome drawn again, the result of an undisturbed run with the same "
+    same += "outcomes"
+    fresh = options.kills // 30
     rows = [
         [
-            f"{options.kills} fits killed (`kill -9`) at a random moment, some twice",
+            f"{options.kills} fits with a `kill -9` at a random moment, some with two ({fresh} are "
+            "programs of their own, the others children of one in which everything is loaded)",
             words(found["kills"]),
-            "all finished by the same command: one charge, no outcome drawn again, the result "
-            "of an undisturbed run with the same outcomes",
+            f"all finished by the same command: {same}; a result that was there stayed",
         ],
         [
             f"{options.racers} programs on one ledger at once, six releases each and one in common",
@@ -386,8 +389,7 @@ def write(found, options):
         [
             f"{options.jobs} adaptive jobs stopped up to six times each",
             words(found["interrupts"]),
-            "all finished: one charge, no outcome drawn again, the result of an undisturbed run "
-            "with the same outcomes",
+            f"all finished: {same}; a result that was there stayed",
         ],
     ]
     numbers = f"--kills {options.kills} --racers {options.racers} --jobs {options.jobs}"
