@@ -60,14 +60,18 @@ def table_seconds(study: Study) -> float:
 
 
 @lru_cache(maxsize=256)
+def exact_matching(variables: int) -> float | None:
+    """Bytes of exact inference where moments are matched by it; None where by Markov chains."""
+    if variables > 60:
+        return None
+    pairs: list[tuple[int, ...]] = [*combinations(range(variables), 2)] or [(0,)]
+    size = contraction_size((2,) * variables, pairs, max_bytes=QUICK_BYTES)
+    return size.bytes if size.complete and size.bytes <= QUICK_BYTES else None
+
+
 def _matching_bytes(variables: int) -> float:
-    """Of exact inference where moments are matched by it, else of Markov chains."""
-    if variables <= 60:
-        pairs: list[tuple[int, ...]] = [*combinations(range(variables), 2)] or [(0,)]
-        size = contraction_size((2,) * variables, pairs, max_bytes=QUICK_BYTES)
-        if size.complete and size.bytes <= QUICK_BYTES:
-            return size.bytes
-    return 12.0 * 1024 * variables
+    exact = exact_matching(variables)
+    return 12.0 * 1024 * variables if exact is None else exact
 
 
 def row_memory(rows: int, columns: int, margins: int, steps: int, patterns: float) -> float:

@@ -12,10 +12,11 @@ from privfield.mechanisms.forecasting.reference import (
     power,
     sparse_errors,
 )
-from privfield.mechanisms.forecasting.sizes import matching_seconds, moment_memory
+from privfield.mechanisms.forecasting.sizes import exact_matching, matching_seconds, moment_memory
 from privfield.mechanisms.forecasting.study import Study
 from privfield.privacy.noise import NoiseLaw
 
+_DRAWN = 0.0025  # what Markov chains add to the error of a coupling, measured
 _STATISTIC = "sum of x_i x_j over all rows"
 
 
@@ -27,6 +28,7 @@ def forecast_moments(study: Study, law: NoiseLaw) -> Forecast:
         return refused("moments", call, _STATISTIC, "knows no forbidden combinations")
     noise = law.deviation / study.grid
     errors = sparse_errors(p, study.n, study.coupling, noise**2)
+    drawn = _DRAWN if exact_matching(p) is None else 0.0
     kind = law.name.removeprefix("discrete-").capitalize()
     return Forecast(
         "moments",
@@ -34,10 +36,10 @@ def forecast_moments(study: Study, law: NoiseLaw) -> Forecast:
         _STATISTIC,
         noise,
         math.sqrt(study.n),
-        errors.expected,
-        errors.largest,
-        errors.sampling,
-        errors.plain,
+        math.hypot(errors.expected, drawn),
+        math.hypot(errors.largest, 4 * drawn),
+        math.hypot(errors.sampling, drawn),
+        math.hypot(errors.plain, drawn),
         moment_memory(p, study.n),
         1,
         0.5 + 2 * study.n * p**2 / 2e10 + matching_seconds(p),
