@@ -46,7 +46,7 @@ def test_intervals_hold_the_truth():
             (boot.log_odds_ratio("a", "d"), module._log_odds_ratio(model, "a", "d")),
             (
                 boot.probability({"d": "1"}, {"a": "0", "c": "1"}),
-                module._probability(model, {"d": "1"}, {"a": "0", "c": "1"}),
+                module.probability_from(model, {"d": "1"}, {"a": "0", "c": "1"}),
             ),
         ]:
             assert (interval.low <= interval.estimate).all()
@@ -88,10 +88,10 @@ def test_conditional_probabilities_are_ratios_of_marginals():
     model = truth(np.random.default_rng(3))
     table = model.marginal(["d", "a", "c"])
     assert math.isclose(
-        module._probability(model, {"d": "1"}, {"a": "0", "c": "1"}),
+        module.probability_from(model, {"d": "1"}, {"a": "0", "c": "1"}),
         table[1, 0, 1] / table[:, 0, 1].sum(),
     )
-    assert math.isclose(module._probability(model, {"d": "1", "a": "0"}, {}), table[1, 0].sum())
+    assert math.isclose(module.probability_from(model, {"d": "1", "a": "0"}, {}), table[1, 0].sum())
 
 
 def test_simulated_tables_have_the_covariance_of_counts():
@@ -126,7 +126,7 @@ def test_progress_and_repetition():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda m: pf.bootstrap(None), "measurements must be"),
+        (lambda m: pf.bootstrap(None), "measurements must hold noisy tables"),
         (lambda m: pf.bootstrap(m, replicates=3), "whole number from 20"),
         (lambda m: pf.bootstrap(m, replicates=20, rng=3), "rng"),
         (lambda m: pf.bootstrap(m, replicates=20).marginal(["a"], level=1), "level"),

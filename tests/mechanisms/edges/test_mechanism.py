@@ -34,7 +34,7 @@ def test_a_strong_structure_is_found(budget, adjacency):
     are below 57: e^-190. Every false pair's excess is 250 below 0 and thresholds are 694: 944 are
     13 deviations of a Gaussian test, or 16 scales of a Laplace test, which adds up to 2e-7.
     """
-    found = select_edges(expected_rows(), SCHEMA, budget, adjacency)
+    found = select_edges(expected_rows(), SCHEMA, budget, adjacency=adjacency)
     assert found.edges == EDGES
     assert found.measurements.cost <= budget
     assert list(found.graph().nodes) == list(SCHEMA.names)
@@ -63,7 +63,7 @@ def test_released_tables_scatter_as_stated(budget, adjacency):
     rows = expected_rows(5_000)
     squares = []
     for _ in range(16):
-        found = select_edges(rows, SCHEMA, budget, adjacency).measurements
+        found = select_edges(rows, SCHEMA, budget, adjacency=adjacency).measurements
         for clique, table, law, centred in zip(
             found.cliques, found.tables, found.laws, found.centred, strict=True
         ):
@@ -124,7 +124,7 @@ def test_progress_tells_released_numbers_only():
     """Under add-remove not even how many rows there are; choices are released anyway."""
     news = []
     found = select_edges(
-        expected_rows(2_000), SCHEMA, pf.ZCDP(0.1), "add-remove", progress=news.append
+        expected_rows(2_000), SCHEMA, pf.ZCDP(0.1), adjacency="add-remove", progress=news.append
     )
     assert [n.stage for n in news[:2]] == ["counting", "selecting edges"]
     assert [n.done for n in news] == [None, None, *range(1, len(found.choices) + 1)]
@@ -132,7 +132,7 @@ def test_progress_tells_released_numbers_only():
 
 def test_an_unfinished_job_goes_on_with_what_it_has_shown(tmp_path):
     """Progress counts choices with a ledger too: none of them is drawn again."""
-    ledger = pf.Ledger(tmp_path / "l.ledger", pf.ZCDP(1), adjacency="add-remove")
+    ledger = pf.Ledger(tmp_path / "l.ledger", pf.ZCDP(1), adjacency=adjacency="add-remove")
     rows, news, draws = expected_rows(2_000), [], []
     given = {"budget": pf.ZCDP(0.1), "adjacency": "add-remove", "ledger": ledger, "job": "j"}
 
@@ -163,7 +163,7 @@ def test_an_unfinished_job_goes_on_with_what_it_has_shown(tmp_path):
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
 @pytest.mark.parametrize("budget", [pf.ZCDP(0.01), pf.PureDP(0.1)])
 def test_next_to_no_rows_are_no_reason_to_fail(rows, adjacency, budget):
-    found = select_edges(np.zeros((rows, 5), int), SCHEMA, budget, adjacency)
+    found = select_edges(np.zeros((rows, 5), int), SCHEMA, budget, adjacency=adjacency)
     assert np.isfinite(np.concatenate([t.ravel() for t in found.measurements.tables])).all()
 
 
@@ -214,7 +214,7 @@ def test_people_with_several_rows():
             dict(zip(SCHEMA.names, SCHEMA.shape, strict=True)), unit=pf.Person("who", rows=limit)
         )
         for adjacency in ("replace-one", "add-remove"):
-            found = select_edges(rows, schema, pf.ZCDP(2), adjacency)
+            found = select_edges(rows, schema, pf.ZCDP(2), adjacency=adjacency)
             assert found.measurements.total is None  # private
             assert max(found.measurements.scales) < 5  # all of the budget is spent, in any unit
             assert set(EDGES[:2]) <= set(found.edges)

@@ -414,7 +414,9 @@ def test_no_noisy_total_makes_scores_wrap_round(total):
 @pytest.mark.parametrize("adjacency", BOTH)
 def test_the_smallest_budgets_run(budget, adjacency):
     rows = np.random.default_rng(0).integers(0, 2, (50, 3))
-    found = select_edges(rows, pf.Schema({"a": 2, "b": 2, "c": 2}), budget, str(adjacency))
+    found = select_edges(
+        rows, pf.Schema({"a": 2, "b": 2, "c": 2}), budget, adjacency=str(adjacency)
+    )
     assert not found.edges or found.choices  # no exception after the charge
 
 
