@@ -33,6 +33,7 @@ from privfield.mechanisms.moments.moments import Moments
 from privfield.mechanisms.parities.answers import ParityAnswers
 from privfield.mechanisms.parities.phases import PolynomialPhases
 from privfield.mechanisms.peers.release import NetworkRelease
+from privfield.mechanisms.scores.score import ReleasedScore
 from privfield.mechanisms.tables.measurements import Measurements
 from privfield.models.ising import IsingModel
 from privfield.models.mrf import MarkovRandomField
@@ -207,6 +208,11 @@ def _(released: StructureRelease, how: How) -> Any:
         "released: a graph has no probabilities; measure tables of its edges (pf.measure), or use "
         "pf.MarginalLearner(budget, cliques='learn', structure='stable')."
     )
+
+
+@model_of.register
+def _(released: ReleasedScore, how: How) -> Any:
+    raise InputError("released: a log-likelihood says how good a model is; it gives none.")
 
 
 @model_of.register

@@ -132,7 +132,7 @@ def test_progress_tells_released_numbers_only():
 
 def test_an_unfinished_job_goes_on_with_what_it_has_shown(tmp_path):
     """Progress counts choices with a ledger too: none of them is drawn again."""
-    ledger = pf.Ledger(tmp_path / "l.ledger", pf.ZCDP(1), adjacency=adjacency="add-remove")
+    ledger = pf.Ledger(tmp_path / "l.ledger", pf.ZCDP(1), adjacency="add-remove")
     rows, news, draws = expected_rows(2_000), [], []
     given = {"budget": pf.ZCDP(0.1), "adjacency": "add-remove", "ledger": ledger, "job": "j"}
 
