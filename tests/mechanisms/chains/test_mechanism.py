@@ -186,7 +186,8 @@ def public_trace(data, people, adjacency, folder, capfd, caplog):
     ledger = pf.Ledger(folder / "l", total=pf.PureDP(10), adjacency=adjacency)
     news = []
     m = measure_chain(
-        *(data, ABC, pf.PureDP(1), 3, adjacency),
+        *(data, ABC, pf.PureDP(1), 3),
+        adjacency=adjacency,
         people=people,
         ledger=ledger,
         job="j",
