@@ -274,7 +274,7 @@ def test_jobs_are_known_by_the_requests_of_version_one(method, settings):
         ({"order": True}, "order must be"),
         ({"data": np.zeros((2, 300)), "order": 4}, "335,291,425 parities"),
         ({"method": "magic"}, "method must be"),
-        ({"data": np.zeros((2, 21)), "order": 1, "method": "pmw"}, r"2\^21 states, 16.8 MB"),
+        ({"data": np.zeros((2, 21)), "order": 1, "method": "pmw"}, r"2\^21 states, 17 MB"),
         ({"data": np.zeros((2, 40)), "order": 1, "method": "pmw"}, r"2\^40 states, 8.8 TB"),
         ({"budget": pf.PureDP(1), "method": "pmw"}, "no pure ε"),
         ({"budget": pf.PureDP(1), "method": "sepfem"}, "no pure ε"),
