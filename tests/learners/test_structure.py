@@ -189,3 +189,10 @@ def test_advice_is_for_the_blocks_that_were_asked_for(budget, blocks, text, monk
     """Also where no number of blocks would do: nothing raises after the charge."""
     monkeypatch.setattr(laws, "may_release", lambda *args, **options: False)
     assert text in StructureLearner(budget, blocks=blocks).fit(ROWS[:500]).advice_
+
+
+def test_auto_is_the_better_forecast():
+    rows = np.ones((4_000, 4))
+    for budget in (pf.ApproxDP(1, 1e-6), pf.NON_PRIVATE):
+        learner = StructureLearner(budget, release="auto", min_weight=0.4)
+        assert learner._rule(rows) == "edge-majority"

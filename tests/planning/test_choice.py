@@ -17,6 +17,7 @@ from privfield.mechanisms.forecasting.study import DEFAULT_ROWS, Study, table_st
 from privfield.mechanisms.registry import MECHANISMS
 from privfield.planning.plan import plan
 from privfield.planning.request import check_study
+from privfield.planning.verdict import verdict
 
 APPROXIMATE, PURE = pf.ApproxDP(1, 1e-6), pf.PureDP(1)
 ADULT = (85, 9, 100, 16, 7, 15, 6, 5, 2, 100, 100, 99, 42, 2)
@@ -223,6 +224,15 @@ def test_edges_are_asked_of_all_pairs():
     schema = pf.Schema({f"x{i}": 2 for i in range(10)})
     learner = pf.MarginalLearner(APPROXIMATE, schema=schema)
     assert learner._choose(np.zeros((1000, 10), int), schema) == "tables"
+
+
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+def test_variables_of_one_level_are_no_reason_to_fail(adjacency):
+    for levels in ((1, 1), (1, 2), (1,), (2,)):
+        schema = pf.Schema({f"v{i}": ["a", "b"][:k] for i, k in enumerate(levels)})
+        study = table_study(np.zeros((3, len(levels)), int), schema, PURE, adjacency)
+        assert choose(study).name == "tables"
+        assert verdict(choose(study), study)
 
 
 def test_a_stable_structure_is_taken_only_where_a_least_weight_is_declared():

@@ -123,7 +123,7 @@ class StructureLearner(Learner):
 
     def _rule(self, data: Any) -> str:
         """The release asked for, or with "auto" the best forecast."""
-        if self.release != "auto":
+        if self.release != "auto" or self.method != "regression":
             return self.release
         variables = find_variables(data, self.schema, self.names)
         study = table_study(

@@ -42,7 +42,8 @@ def verdict(best: Forecast, study: Study) -> str:
         assert best.success is not None
         return f"The right graph comes out with a chance of {share_text(best.success)}."
     ratio = noise_over_sampling(best)
-    assert ratio is not None
+    if ratio is None:
+        return "There is nothing to learn: no variable has two levels."
     if _drowned(best, study):
         return "The noise leaves next to nothing to learn: more rows or a larger budget are needed."
     for most, text in (

@@ -60,7 +60,8 @@ def forecast_tables(study: Study, design_at: Callable[[Study], Design]) -> Forec
     if study.model in ("ising", "structure") and pair is not None:
         errors = coupling_errors(study.variables, study.n, study.coupling, 4 * noise[pair])
         sampling, plain, expected = errors.sampling, errors.plain, errors.expected
-        most, found = errors.largest, power(study.variables, (study.coupling / plain) ** 2)
+        found: float | None = power(study.variables, (study.coupling / plain) ** 2)
+        most = errors.largest
     else:
         sampling, plain, expected = cell_errors(study, study.cliques, noise)
         most, found = expected, _found(study, noise)
@@ -180,8 +181,8 @@ def variation(error: float, cells: int) -> float:
     return min(1.0, cells * error / 2 * math.sqrt(2 / math.pi))
 
 
-def _found(study: Study, noise: Variances) -> float:
-    """The share of edges that would be called clear."""
+def _found(study: Study, noise: Variances) -> float | None:
+    """The share of edges that would be called clear; None where there can be none."""
     scopes = [tuple(sorted(clique)) for clique in study.cliques if len(clique) == 2]
     chances = []
     for scope in scopes:
@@ -191,7 +192,7 @@ def _found(study: Study, noise: Variances) -> float:
             variance = mean + noise.get(scope, math.inf)
             signal = inside * (mean * study.coupling) ** 2 / variance
             chances.append(power(study.variables, signal, inside))
-    return sum(chances) / len(chances) if chances else 0.0
+    return sum(chances) / len(chances) if chances else None
 
 
 def _cell_noise(study: Study, design: Design, noise: Variances, factor: float) -> float:
