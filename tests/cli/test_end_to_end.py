@@ -160,7 +160,7 @@ def test_structure_writes_what_is_stable_and_nothing_else(tmp_path):
 
 
 def test_audit_and_ledger_for_programs(study):
-    found = json.loads(ok(installed("audit", "--json")))
+    found = json.loads(ok(installed("audit", "--json", timeout=900)))
     assert found["passed"] and len(found["findings"]) > 25
     found = json.loads(ok(installed("ledger", study / "study.ledger", "--json")))
     assert found["charges"][0]["job"] == "first" and found["remaining"] is not None
