@@ -90,14 +90,18 @@ def test_chains_and_exact_inference_find_the_same_model():
         assert np.abs(shrunk.weights - truth.weights).max() < 0.1
 
 
-def test_shrinkage_solves_its_equation():
-    """target − m(θ) = ridge·θ for all weights, by the exact moments of the result."""
+@pytest.mark.parametrize("seed", range(40))
+def test_shrinkage_solves_its_equation(seed):
+    """target − m(θ) = ridge·θ for all weights, by the exact moments of the result.
+
+    Among the 40 draws are some where steps by the Gaussian curvature alone take a thousand rounds.
+    """
     rng = np.random.default_rng(9)
-    m = measure_moments(some_model(rng, 5).sample(300, rng), pf.ZCDP(0.05))
+    rows = some_model(rng, 5).sample(300, rng)
+    m = measure_moments(rows, pf.ZCDP(0.05), insecure_seed=seed)
     task = moment_matching._chosen(moment_matching._task(m, ExactMoments(5, 1e6)), lambda: None)
-    task.settle(200, tolerance=1e-9)
     model = match_moments(m)
-    assert model.weights == pytest.approx(task.theta[1:, 1:], abs=1e-6)
+    task.theta = np.pad(model.weights, (1, 0))
     left = m.correlations() - model.correlations()
     moments = model.correlations()
     share = task.spread(moments) / np.maximum(1 - moments**2, 1 / 300)

@@ -14,6 +14,7 @@ of moments. Only released numbers enter, and no number is left for a user to tun
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from itertools import count
 
@@ -36,7 +37,8 @@ _RIDGE = 1e-9  # keeps maximum likelihood finite where data would send it to inf
 _LEAST_PRIOR, _MOST_PRIOR = 2.0**-12, 1.0
 _SETTLE = 40  # rounds of chains where nothing is chosen
 _LAST = 10  # and after the choice
-_EXACT_ROUNDS, _EXACT_TOLERANCE = 200, 1e-8
+_EXACT_ROUNDS, _EXACT_TOLERANCE = 20, 1e-8
+_KRYLOV_ROUNDS = 50
 
 
 def match_moments(
@@ -118,8 +120,26 @@ def _exact(
     if not shrinkage:
         return _most_likely(joint_moments(moments), engine)
     task = _chosen(_task(moments, engine), tell)
-    task.settle(_EXACT_ROUNDS, tell, tolerance=_EXACT_TOLERANCE)
+    if not task.settle(_EXACT_ROUNDS, tell, tolerance=_EXACT_TOLERANCE):
+        _polish(task, engine, tell)
     return task.theta
+
+
+def _polish(task: Matching, engine: ExactMoments, tell: Callable[[], None]) -> None:
+    """Newton–Krylov from where the Gaussian curvature of `settle` leads only slowly."""
+    from scipy.optimize import root
+
+    def left(theta: Table) -> Table:
+        joint = engine.joint(theta, 0.0)
+        return engine.flat(task.gradient(engine.moments(joint, 1), joint))
+
+    start = engine.flat(task.theta)
+    goal = _EXACT_TOLERANCE * math.sqrt(task.scatter)
+    options = {"fatol": goal, "maxiter": _KRYLOV_ROUNDS}
+    with np.errstate(all="ignore"):
+        found = root(left, start, method="krylov", callback=lambda *_: tell(), options=options)
+    if np.abs(left(found.x)).max() < np.abs(left(start)).max():
+        task.theta = engine.joint(found.x, 0.0)
 
 
 def _by_chains(

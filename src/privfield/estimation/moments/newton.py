@@ -53,20 +53,20 @@ class Matching:
 
     def settle(
         self, rounds: int, tell: Callable[[], None] = lambda: None, *, tolerance: float = 0.02
-    ) -> None:
+    ) -> bool:
         """Move θ towards its equation; where the gradient grows, go back and slow down.
 
-        It ends before where the gradient is below `tolerance` times the noise, which chains, being
-        noisy themselves, seldom see.
+        It ends, and says so, where the gradient is below `tolerance` times the noise, which
+        chains, being noisy themselves, seldom see.
         """
         kept: tuple[float, Table, NDArray[np.float32], Table] | None = None
         drawn = self.chains.count * ROUND_SWEEPS
         for _ in range(rounds):
             tell()
             moments = self.chains.moments(self.theta, ROUND_SWEEPS)
-            size = float((self._gradient(moments) ** 2).sum())
+            size = float((self.gradient(moments, self.theta) ** 2).sum())
             if size <= (tolerance**2 * self.scatter) * self.theta.size:
-                break
+                return True
             if kept is not None and size > _WORSE * kept[0] + 3 * self.theta.size / drawn:
                 self.theta, moments = kept[1], kept[3]
                 self.chains.states[:] = kept[2]
@@ -77,6 +77,7 @@ class Matching:
                 self.rate = min(_RATE, 1.3 * self.rate)
             edge = _EDGE * math.sqrt(len(self.target) * (self.scatter + 1 / drawn))
             self._move(moments, _grown(moments, self.residual(moments), edge), self.rate)
+        return False
 
     def average(self, sweeps: int, tell: Callable[[], None] = lambda: None) -> Table:
         """The mean of θ over rounds of ever smaller steps."""
@@ -94,7 +95,7 @@ class Matching:
         np.fill_diagonal(found, 1.0)
         return np.asarray(found)
 
-    def _gradient(self, moments: Table) -> Table:
+    def gradient(self, moments: Table, theta: Table) -> Table:
         """target − m(θ) − ridge·θ, where means are also read off the pairs.
 
         Where privacy noise dominates, the p − 1 products x_i·x_j tell more about E[x_i] than its
@@ -104,7 +105,7 @@ class Matching:
         means, share = moments[0, 1:], self.privacy / self.scatter
         own = found[0, 1:] + share * found[1:, 1:] @ means
         found[0, 1:] = found[1:, 0] = own / (1 + share * (means @ means - means**2))
-        return np.asarray(found - self._ridge(moments) * (self.theta - self._mean(self.theta)))
+        return np.asarray(found - self._ridge(moments) * (theta - self._mean(theta)))
 
     def _mean(self, matrix: Table) -> Table:
         """The common part of the weights, which the ridge leaves alone."""
@@ -112,7 +113,7 @@ class Matching:
         return np.asarray(self.common * (float((self.common * matrix).sum()) / max(count, 1.0)))
 
     def _move(self, moments: Table, wider: Table, rate: float) -> None:
-        step = self._newton(moments, wider, self._gradient(moments))
+        step = self._newton(moments, wider, self.gradient(moments, self.theta))
         self.theta = _hollow(self.theta + rate * np.clip(step, -_CLIP, _CLIP))
 
     def _newton(self, moments: Table, wider: Table, gradient: Table) -> Table:
