@@ -192,14 +192,13 @@ def rms(matrix):
 @pytest.mark.parametrize("name", ["moments", "pseudolikelihood", "frank-wolfe", "tables"])
 @pytest.mark.parametrize(("n", "rho"), [(2_000, 0.02), (20_000, 0.2)])
 def test_couplings_err_as_planned(name, n, rho):
-    """Within a factor of 2. The mean of 12 studies of 28 couplings each scatters by about 5% (the
-    squares of some hundred errors), so a mean that is right within 1.6 would fail with a chance far
-    below 1e-6; the forecasts were right within 1.45 in experiments/planner_check.py."""
+    """Within a factor of 2. The mean of 12 studies of 28 couplings scatters by 1 to 5%; of 24
+    by moments with few people by 9%, around 0.87 of the forecast, six deviations from either end."""
     p, budget = 8, pf.ZCDP(rho)
     truth = ring(p)
     found = method(plan(p, n, budget), name)
     errors = []
-    for seed in range(12):
+    for seed in range(24 if (name, n) == ("moments", 2_000) else 12):
         rows = truth.sample(n, np.random.default_rng([n, seed]))
         if name == "tables":
             schema = pf.Schema({f"x{i}": 2 for i in range(p)})
