@@ -193,7 +193,7 @@ def rms(matrix):
 @pytest.mark.parametrize(("n", "rho"), [(2_000, 0.02), (20_000, 0.2)])
 def test_couplings_err_as_planned(name, n, rho):
     """Within a factor of 2. The mean of 12 studies of 28 couplings scatters by 1 to 5%; of 24
-    by moments with few people by 9%, around 0.87 of the forecast, six deviations from either end."""
+    by moments with few people by 9%, around 0.87 of the forecast: six deviations to either end."""
     p, budget = 8, pf.ZCDP(rho)
     truth = ring(p)
     found = method(plan(p, n, budget), name)
