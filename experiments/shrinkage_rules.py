@@ -70,7 +70,7 @@ def path(truth, measurements):
         spread = expected + problem.noise
         gain = tau * expected**2 / spread
         mu = problem.engine.run(fit.theta)[1]
-        left = problem.centred(problem.counts - problem.total * mu)
+        left = problem.lift.centred(problem.counts - problem.total * mu)
         residual = float((left**2 / spread).sum())
         plain = float(problem.free @ (gain / (1 + gain)))
         evidence = residual + float((fit.theta**2 / tau).sum())

@@ -52,8 +52,8 @@ def problem_of(parts, inference="exact"):
 @pytest.fixture
 def exactly(monkeypatch):
     """Rounds solved to the last digit, and a way to repeat them until nothing moves."""
-    monkeypatch.setattr(shrinkage, "_GRADIENT", 1e-9)
-    monkeypatch.setattr(shrinkage, "_STEPS", 1000)
+    monkeypatch.setattr(shrinkage, "_LEFT", 1e-18)
+    monkeypatch.setattr(shrinkage, "_STALL", 1000)
 
     def converge(parts, prior, start=None, times=40):
         fit = shrink(parts, prior=prior, start=start)
@@ -86,14 +86,14 @@ def test_the_fixed_point(exactly, prior, scale):
     noise = np.repeat(parts.variances, [v.size for v in parts.values])
     ridge = (1 + noise / (1000 * mu)) / tau
     left = problem.counts - 1000 * mu - ridge * theta
-    np.testing.assert_allclose(problem.centred(left), 0, atol=1e-3)
-    np.testing.assert_allclose(problem.centred(theta), theta, atol=1e-12)
+    np.testing.assert_allclose(problem.lift.centred(left), 0, atol=1e-3)
+    np.testing.assert_allclose(problem.lift.centred(theta), theta, atol=1e-12)
     assert fit.prior == prior and fit.total == 1000
 
 
 @pytest.mark.parametrize("inference", ["exact", "loopy"])
 def test_the_gradient_of_a_round(inference, monkeypatch):
-    """With the centring and the scaling, at points where neither is idle."""
+    """With the map and the scaling, at points where neither is idle."""
     caught = []
 
     def spy(fun, x0, **options):
@@ -106,15 +106,16 @@ def test_the_gradient_of_a_round(inference, monkeypatch):
     size = problem.engine.parameters
     weights = problem.flat * rng.uniform(0.3, 2, size)
     ridge = rng.uniform(1, 50, size)
-    theta = problem.centred(rng.normal(0, 0.3, size))
+    theta = problem.lift.centred(rng.normal(0, 0.3, size))
     monkeypatch.setattr("scipy.optimize.minimize", spy)
-    problem._ridge(theta, weights, ridge)
+    problem._ridge(theta, weights, ridge, 1.0)
     objective, first = caught[0]
     scale = 1 / np.sqrt(1000 * weights + ridge)
-    np.testing.assert_allclose(problem.centred(scale * first), theta, atol=1e-12)
+    np.testing.assert_allclose(problem.lift.potentials(scale * first), theta, atol=1e-12)
+    monkeypatch.setattr(shrinkage._Path, "add", lambda *point: None)
     u = first + rng.normal(0, 1, size)
     value, slope = objective(u)
-    at = problem.centred(scale * u)
+    at = problem.lift.potentials(scale * u)
     expected = 1000 * problem.engine.run(at)[0] - at @ problem.counts + (ridge * at**2).sum() / 2
     assert value == pytest.approx(expected, abs=1e-3)
     step = 1e-2 if inference == "loopy" else 1e-4
@@ -173,7 +174,7 @@ def test_the_effective_number_is_the_trace_of_the_whole_fit(exactly, scale):
 
     trace = 0.0
     for cell in np.eye(problem.counts.size):
-        move = problem.centred(cell)
+        move = problem.lift.centred(cell)
         rise = fitted(problem.counts + move / 2) - fitted(problem.counts - move / 2)
         trace += rise @ move
     assert 0 < trace < fit.effective * 1.02  # never counted as fewer than they are
@@ -453,17 +454,15 @@ def test_margins_follow_what_was_released(seed, columns, most_levels, log_people
 
 
 def test_an_unsolved_estimate_says_so(monkeypatch):
-    monkeypatch.setattr(shrinkage, "_STEPS", 1)
-    monkeypatch.setattr(shrinkage, "_TRIAL_STEPS", 1)
-    monkeypatch.setattr(shrinkage._Problem.solve, "__defaults__", (2, 1))
+    monkeypatch.setattr(shrinkage, "_EVALUATIONS", 1)
     with pytest.warns(UserWarning, match=r"stopped before it was solved|contradicts"):
         pf.estimate(tables_of(random_model(spread=2.0), 1e6, 1.0))
 
 
 def test_a_model_that_contradicts_its_tables_names_the_variable(monkeypatch):
-    def stuck(self, theta, weights, ridge, steps=0):
+    def stuck(self, theta, weights, ridge, left):
         theta = np.zeros_like(theta)
-        return theta, self.engine.run(theta)[1], 0.0
+        return theta, self.engine.run(theta)[1], 0.0, 1
 
     monkeypatch.setattr(shrinkage._Problem, "_ridge", stuck)
     schema = pf.Schema({"even": 2, "skewed": 2})

@@ -9,7 +9,9 @@ NΣ(NΣ + v)⁻¹(y - Nμ) - θ/τ². With Σ ≈ diag(μ) its root is that of a
 
 in which rare cells, about which the noisy count says little, are shrunk most. λ and θ are updated
 in turn; μ enters λ as at least 1/N, one person: below that λ would grow without bound and the
-equations could no longer be solved. τ_q² is chosen for one order after the other, by the smallest
+equations could no longer be solved. Each ridge regression is solved by L-BFGS on whole tables
+(`lifting.py`), until what is left is small against what the effective parameters themselves vary
+by, and the best point is kept. τ_q² is chosen for one order after the other, by the smallest
 estimated prediction error (after Mallows' Cp): the weighted residual sum of squares plus 2.5 times
 the effective number of parameters. Only released numbers enter, and no number is left to tune.
 docs/guide/from-counts-to-a-model.md compares this rule with those that were not kept.
@@ -20,26 +22,26 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from itertools import groupby
 from math import prod
 
 import numpy as np
 
-from privfield.algebra.contrasts import centre
 from privfield.estimation.tables.interactions import Interactions
+from privfield.estimation.tables.lifting import Lift
 from privfield.inference.contraction.plan import DEFAULT_MAX_BYTES
 from privfield.inference.engine import Engine
 from privfield.inference.factors import Table
 from privfield.models.mrf import MarkovRandomField
 
 _SMALLEST, _LARGEST = -8, 6  # log₂ of τ² that are tried
-_ROUNDS = 4
-_STEPS = 150  # of L-BFGS in a round, at most
-_TRIAL_STEPS = 50  # while τ² is being chosen
+_ROUNDS, _TRIAL_ROUNDS = 4, 2  # of reweighting: at the end, and while τ² is being chosen
+_LEFT, _TRIAL_LEFT = 0.0025, 0.01  # per effective parameter, where a round may stop
+_EVALUATIONS = 400  # in a round, at most
+_STALL = 10  # evaluations that gain too little end a round, too
 _PENALTY = 2.5  # per parameter: 2 would be unbiased; more, since τ² is chosen by the same numbers
 _MOST_FREEDOM = 5.0  # where a cell could jump from one solution to another
-_GRADIENT = 0.05  # of a cell's standard deviation: how exactly a round is solved
 _UNSOLVED = 0.1  # squared, per effective parameter: more than this is left only by a failed solve
 _CONTRADICTION = 4.0  # joint standard deviations between a released and a fitted count
 
@@ -118,7 +120,7 @@ def shrink(
             fit = _choose(problem, chosen, order, begin)
             chosen = fit.prior
         else:
-            fit = problem.solve(chosen, begin, rounds=_ROUNDS)
+            fit = problem.solve(chosen, begin, _ROUNDS, _LEFT)
         runs += problem.engine.calls
     runs -= before
     if fit is None or problem is None:  # nothing was measured but the total
@@ -172,7 +174,7 @@ class _Problem:
         self.steps = 0
         sizes = [prod(shape) for shape in self.engine.shapes]
         values = parts.values[:count]
-        self.groups = _groups(self.engine.shapes)
+        self.lift = Lift(self.scopes, self.engine.shapes)
         self.counts = self.engine.join(values)
         self.noise = np.repeat(parts.variances[:count], sizes)
         self.order = np.repeat([len(scope) for scope in self.scopes], sizes)
@@ -194,14 +196,6 @@ class _Problem:
         """The same model with the scopes of the next order at zero."""
         return np.concatenate([theta, np.zeros(self.engine.parameters - theta.size)])
 
-    def centred(self, flat: Table) -> Table:
-        """Each scope's cells with its means taken away."""
-        out = np.empty_like(flat)
-        for begin, end, shape in self.groups:
-            part = flat[begin:end].reshape(-1, *shape)
-            out[begin:end] = centre(part, range(1, part.ndim)).reshape(-1)
-        return out
-
     def variances(self, prior: dict[int, float]) -> Table:
         table = np.zeros(max(self.order) + 1)
         for order, value in prior.items():
@@ -209,23 +203,27 @@ class _Problem:
         return np.asarray(table[self.order])
 
     def solve(
-        self, prior: dict[int, float], begin: _Fit, rounds: int = 2, steps: int = _STEPS
+        self,
+        prior: dict[int, float],
+        begin: _Fit,
+        rounds: int = _TRIAL_ROUNDS,
+        left: float = _TRIAL_LEFT,
     ) -> _Fit:
         """θ for these prior variances, with its estimated error."""
         tau = self.variances(prior)
         theta, weights = begin.theta, begin.weights
         for _ in range(rounds):
             ridge = (1 + self.noise / (self.total * weights)) / tau
-            theta, mu, left_over = self._ridge(theta, weights, ridge, steps)
-            certain = float((self.free / (1 + ridge / (self.total * weights))).sum())
+            certain = max(1.0, float((self.free / (1 + ridge / (self.total * weights))).sum()))
+            theta, mu, slope, evaluations = self._ridge(theta, weights, ridge, left * certain)
             before, weights = weights, np.sqrt(weights * self.floored(mu))
-            if np.abs(np.log(weights / before)).max() < 0.05:
+            if evaluations == 1 or np.abs(np.log(weights / before)).max() < 0.05:
                 break
         spread = self.total * weights + self.noise
-        left = self.centred(self.counts - self.total * mu)
+        apart = self.lift.centred(self.counts - self.total * mu)
         effective = float(self.free @ self._freedom(theta, weights, tau))
-        error = float((left**2 / spread).sum()) + _PENALTY * effective
-        residual = left_over / math.sqrt(max(certain, 1.0))
+        error = float((apart**2 / spread).sum()) + _PENALTY * effective
+        residual = slope / math.sqrt(certain)
         return _Fit(theta, weights, prior, error, effective, residual, mu)
 
     def contradicted(self, fit: _Fit) -> list[int]:
@@ -237,8 +235,8 @@ class _Problem:
         if fit.mu is None:
             return []
         fitted = self.total * fit.mu
-        gap = np.abs(self.centred(self.counts - fitted))
-        expected = np.maximum(fitted, fitted + self.counts - self.centred(fitted))
+        gap = np.abs(self.lift.centred(self.counts - fitted))
+        expected = np.maximum(fitted, fitted + self.counts - self.lift.centred(fitted))
         deviation = np.sqrt(np.maximum(expected, 1.0) + self.noise)
         ridge = (1 + self.noise / (self.total * fit.weights)) / self.variances(fit.prior)
         wrong = gap > _CONTRADICTION * deviation + np.abs(ridge * fit.theta)
@@ -260,32 +258,61 @@ class _Problem:
         return np.asarray(expected / np.maximum(slope, expected / _MOST_FREEDOM))
 
     def _ridge(
-        self, theta: Table, weights: Table, ridge: Table, steps: int = _STEPS
-    ) -> tuple[Table, Table, float]:
-        """θ, its probabilities, and the length of what is left of the gradient."""
+        self, theta: Table, weights: Table, ridge: Table, left: float
+    ) -> tuple[Table, Table, float, int]:
+        """θ, its probabilities, the length of what is left of the gradient, and evaluations."""
         from scipy.optimize import minimize
 
         scale = 1 / np.sqrt(self.total * weights + ridge)
-        last: list[Table] = []
+        path = _Path(left)
 
         def objective(u: Table) -> tuple[float, Table]:
-            theta = self.centred(scale * u)
+            theta = self.lift.potentials(scale * u)
             log_z, mu = self.engine.run(theta)
-            last[:] = [theta, mu]
             pull = ridge * theta
-            value = self.total * log_z - theta @ self.counts + theta @ pull / 2
-            return float(value), scale * self.centred(self.total * mu - self.counts + pull)
+            value = float(self.total * log_z - theta @ self.counts + theta @ pull / 2)
+            slope = scale * self.lift.slopes(self.total * mu - self.counts + pull)
+            path.add(value, float(np.linalg.norm(slope)), theta, mu)
+            return value, slope
 
-        found = minimize(
-            objective,
-            theta / scale,
-            jac=True,
-            method="L-BFGS-B",
-            options={"maxiter": steps, "maxcor": 20, "gtol": _GRADIENT, "ftol": 1e-10},
-        )
-        self.steps += int(found.nit)
-        gradient = objective(found.x)[1]
-        return last[0], last[1], float(np.linalg.norm(gradient))
+        with suppress(_Solved):
+            minimize(
+                objective,
+                theta / scale,
+                jac=True,
+                method="L-BFGS-B",
+                options={"maxfun": _EVALUATIONS, "maxcor": 20, "gtol": 0.0, "ftol": 0.0},
+            )
+        self.steps += path.steps
+        return path.theta, path.mu, path.slope, path.steps
+
+
+class _Solved(Exception):
+    """The path need not go on."""
+
+
+class _Path:
+    """Where an optimiser has been: the best point, and whether to go on.
+
+    `left` is what may be left, in units of the objective: of the squared gradient, or of the fall
+    of the best value in the last evaluations.
+    """
+
+    def __init__(self, left: float) -> None:
+        self.left, self.steps = left, 0
+        self.slope = math.inf
+        self.values: list[float] = []  # the best so far, one for each evaluation
+
+    def add(self, value: float, slope: float, theta: Table, mu: Table) -> None:
+        """One evaluation; raises `_Solved` at the end."""
+        self.steps += 1
+        best = self.values[-1] if self.values else math.inf
+        if not self.values or value < best:
+            self.theta, self.mu, self.slope = theta, mu, slope
+        self.values.append(min(value, best))
+        gained = self.values[-_STALL] - self.values[-1] if self.steps > _STALL else math.inf
+        if self.slope**2 < self.left or gained < self.left or self.steps >= _EVALUATIONS:
+            raise _Solved
 
 
 def _choose(problem: _Problem, known: dict[int, float], order: int, begin: _Fit) -> _Fit:
@@ -297,7 +324,7 @@ def _choose(problem: _Problem, known: dict[int, float], order: int, begin: _Fit)
             near = min(tried, key=lambda p: abs(p - power)) if tried else None
             from_fit = begin if near is None else tried[near]
             prior = {**known, order: 2.0**power}
-            tried[power] = problem.solve(prior, from_fit, steps=_TRIAL_STEPS)
+            tried[power] = problem.solve(prior, from_fit)
         return tried[power]
 
     best = 0
@@ -308,7 +335,7 @@ def _choose(problem: _Problem, known: dict[int, float], order: int, begin: _Fit)
         if best > 0:
             break
     power = best + _vertex([tried.get(best + step) for step in (-1, 0, 1)])
-    return problem.solve({**known, order: 2.0**power}, tried[best])
+    return problem.solve({**known, order: 2.0**power}, tried[best], _ROUNDS, _LEFT)
 
 
 def _vertex(fits: Sequence[_Fit | None]) -> float:
@@ -318,13 +345,3 @@ def _vertex(fits: Sequence[_Fit | None]) -> float:
     left, middle, right = (fit.error for fit in fits if fit is not None)
     bend = left - 2 * middle + right
     return max(-0.5, min(0.5, (left - right) / (2 * bend))) if bend > 0 else 0.0
-
-
-def _groups(shapes: Sequence[tuple[int, ...]]) -> list[tuple[int, int, tuple[int, ...]]]:
-    """Runs of equal shapes as (begin, end, shape)."""
-    found, begin = [], 0
-    for shape, same in groupby(shapes):
-        end = begin + prod(shape) * len(list(same))
-        found.append((begin, end, shape))
-        begin = end
-    return found
