@@ -17,6 +17,7 @@ import privfield as pf
 from privfield.audit.promise import check_world, watched
 from privfield.mechanisms.registry import MECHANISMS
 from privfield.privacy.adjacency import Adjacency
+from privfield.privacy.ledger import LedgerJournal
 from privfield.privacy.mechanism import MemoryJournal
 from privfield.privacy.randomness import Entropy, Randomness
 from privfield.privacy.terms import Terms
@@ -380,6 +381,38 @@ def test_a_job_that_a_listener_stops_goes_on(kind, terms, stop, ledger, monkeypa
     monkeypatch.undo()
     quiet = replace(mechanism, terms=replace(mechanism.terms, progress=None))
     assert watched(quiet, data, 0, MemoryJournal(dict(kept)))[1] == released.to_bytes()
+
+
+@pytest.mark.parametrize(("kind", "terms"), CASES)
+def test_a_job_that_another_process_finishes_draws_nothing_more(kind, terms, tmp_path, monkeypatch):
+    """It is finished at every progress message in turn; the first run returns that result."""
+    world = worlds(kind, terms)[0]
+    data, written = next(world.data_sets()), []
+    journal_write = LedgerJournal.write
+
+    def write(self, number, data):
+        kept = journal_write(self, number, data)
+        written.append((self.ledger.path, number))
+        return kept
+
+    monkeypatch.setattr(LedgerJournal, "write", write)
+    for turn in range(1000):
+        told, meanwhile = 0, None
+        ledger = pf.Ledger(tmp_path / f"{turn}", terms.budget * 10, str(terms.adjacency))
+        other = charged(world, replace(terms, ledger=ledger, job="job"))
+
+        def listen(news, turn=turn, other=other):
+            nonlocal told, meanwhile
+            told += 1
+            if told == turn + 1:
+                meanwhile = other.release(data).to_bytes()
+
+        first = replace(other, terms=replace(other.terms, progress=listen))
+        released = first.release(data).to_bytes()
+        if meanwhile is None:
+            break
+        assert released == meanwhile
+        assert len(set(written)) == len(written)  # each step was drawn once
 
 
 def assert_nothing_reachable(error):

@@ -546,6 +546,7 @@ def test_every_link_of_the_chain_counts(path):
     ledger = three_charges(path)
     head = ledger.head
     assert len(head) == 64
+    last = "DELETE FROM results WHERE substr(data, 1, 1) = x'02'"
     changes = (
         "UPDATE charges SET cost = replace(cost, '1/3', '1/9')",
         "UPDATE charges SET time = '2020-01-01T00:00:00+00:00' WHERE number = 2",
@@ -554,13 +555,16 @@ def test_every_link_of_the_chain_counts(path):
         "DELETE FROM results WHERE job = (SELECT job FROM charges WHERE number = 3)",
         "DELETE FROM charges WHERE number = 3",
         "DELETE FROM links WHERE number = 6",
+        f"DELETE FROM links WHERE number = 6; {last}",
+        f"DELETE FROM links WHERE number > 4; DELETE FROM charges WHERE number = 3; {last}",
+        "DELETE FROM links WHERE number = 3; DELETE FROM charges WHERE number = 2",
         "DROP TABLE links",
     )
     whole = path.read_bytes()
     for change in changes:
         path.write_bytes(whole)
         with sqlite3.connect(path) as db:
-            db.execute(change)
+            db.executescript(change)
         with pytest.raises(
             pf.InputError, match=r"damaged: .* is not as it was written\. Use a copy"
         ):
@@ -612,6 +616,24 @@ def test_a_damaged_journal_is_not_read(path):
         db.execute("UPDATE journal SET data = CAST(data AS BLOB)")
     with pytest.raises(pf.InputError, match="damaged: step 0 of the job"):
         journal.read(0)
+
+
+@pytest.mark.parametrize("step", [0, 3, 4])
+def test_a_missing_entry_of_a_journal_is_noticed(path, step):
+    """In the middle and at the end: its step would be drawn a second time for one charge."""
+    ledger = pf.Ledger(path, total=pf.PureDP(2))
+    for job in ("one", "two"):
+        ledger.charge("x", pf.PureDP(1), "replace-one", job=job)
+    for number in (0, 1, 3, 4):  # step 2 is a hidden coin, which no journal has
+        for job in ("one", "two"):
+            ledger.journal(job).write(number, bytes([number]))
+    assert pf.Ledger(path).journal("one").read(step) == bytes([step])
+    with contextlib.closing(sqlite3.connect(path)) as db, db:
+        db.execute("DELETE FROM journal WHERE job = 'one' AND step = ?", (step,))
+    with pytest.raises(pf.InputError, match="damaged"):
+        pf.Ledger(path)
+    with pytest.raises(pf.InputError, match="damaged"):  # nor by whoever opened it before
+        ledger.journal("one").write(step, b"drawn again")
 
 
 def test_a_charge_must_keep_its_claim(path):

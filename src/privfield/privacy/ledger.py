@@ -38,6 +38,7 @@ from privfield.privacy.composition import (
     routes,
     spent_epsilon,
 )
+from privfield.privacy.randomness import Overtaken
 from privfield.privacy.rounding import Number, exact, float_above
 from privfield.privacy.sealing import (
     FORMAT,
@@ -45,10 +46,11 @@ from privfield.privacy.sealing import (
     bring_up_to_date,
     check_sealed,
     check_whole,
+    forget_outcomes,
     head_of,
-    opened_outcome,
+    keep_outcome,
+    kept_outcome,
     seal,
-    sealed_outcome,
 )
 
 _APPLICATION = 0x50464C44  # "PFLD" in the SQLite header: how a ledger is recognised
@@ -221,7 +223,7 @@ class Ledger:
             if db.execute("SELECT 1 FROM results WHERE job = ?", (job,)).fetchone() is None:
                 db.execute("INSERT INTO results VALUES (?, ?)", (job, data))
                 seal(db, "result", job)
-            db.execute("DELETE FROM journal WHERE job = ?", (job,))  # the result has it all
+            forget_outcomes(db, job)  # the result has it all
             row = db.execute("SELECT data FROM results WHERE job = ?", (job,)).fetchone()
         return bytes(row[0])
 
@@ -360,19 +362,15 @@ class LedgerJournal:
     def read(self, number: int) -> bytes | None:
         """What a step gave out, if it got so far."""
         with self.ledger._transaction("read") as db:
-            return self._known(db, number)
+            return kept_outcome(db, self.job, number)
 
     def write(self, number: int, data: bytes) -> bytes:
         """Keep an outcome durably; where another process was first, its outcome counts."""
         with self.ledger._transaction("write") as db:
-            row = (self.job, number, sealed_outcome(self.job, number, data))
-            db.execute("INSERT OR IGNORE INTO journal VALUES (?, ?, ?)", row)
-            return self._known(db, number) or data
-
-    def _known(self, db: sqlite3.Connection, number: int) -> bytes | None:
-        query = "SELECT data FROM journal WHERE job = ? AND step = ?"
-        row = db.execute(query, (self.job, number)).fetchone()
-        return None if row is None else opened_outcome(self.job, number, row[0])
+            if db.execute("SELECT 1 FROM results WHERE job = ?", (self.job,)).fetchone():
+                raise Overtaken
+            keep_outcome(db, self.job, number, data)
+            return kept_outcome(db, self.job, number) or data
 
 
 @dataclass(frozen=True)

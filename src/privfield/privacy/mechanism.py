@@ -20,7 +20,7 @@ from privfield.errors import InputError
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import Budget, NonPrivate
 from privfield.privacy.laws import Law, Whole
-from privfield.privacy.randomness import Draw, Journal, Randomness
+from privfield.privacy.randomness import Draw, Journal, Overtaken, Randomness
 from privfield.privacy.released import Released
 from privfield.privacy.terms import LISTENER, Terms
 
@@ -124,7 +124,11 @@ class Mechanism(ABC, Generic[R]):
         name = charge()
         stored = ledger.result(name)
         if stored is None:
-            stored = ledger.keep(name, self._run(run, ledger.journal(name), name).to_bytes())
+            try:
+                found = self._run(run, ledger.journal(name), name).to_bytes()
+            except Overtaken:
+                return self.release(data)
+            stored = ledger.keep(name, found)
         return self._read(stored)
 
     def trace(self, data: Any, journal: Journal | None = None) -> list[Draw]:
@@ -147,6 +151,8 @@ class Mechanism(ABC, Generic[R]):
     def _run(self, run: Run[R], journal: Journal | None, name: str) -> R:
         try:
             return run(self.terms.randomness(journal))
+        except Overtaken:
+            raise
         except BaseException as error:
             problem = error if self.terms.stamp is not None else without_traces(error, self.title)
         del run, journal

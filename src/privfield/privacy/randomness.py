@@ -66,6 +66,10 @@ class Entropy:
                 return value
 
 
+class Overtaken(Exception):
+    """Another process has finished the job: its journal is gone, and nothing more may be drawn."""
+
+
 class Journal(Protocol):
     """Where the outcomes of a job's steps are kept, durably, so that none is drawn again."""
 

@@ -20,6 +20,7 @@ CREATE TABLE links (
     number INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, job TEXT NOT NULL,
     hash TEXT NOT NULL, UNIQUE (kind, job));
 """  # what version 0.1 did not have
+_JOURNAL = "journal of "  # and a job: where table meta has the last seal of its journal
 _SETTLED = ("total", "adjacency", "stable_delta", "unit", "adding", "stable")  # of table meta
 
 
@@ -78,17 +79,62 @@ def _sha256(data: object) -> str:
     return hashlib.sha256(data).hexdigest() if isinstance(data, bytes) else repr(data)
 
 
-def sealed_outcome(job: str, number: int, data: bytes) -> bytes:
-    """What a step of a job gave out, with a hash of all three."""
-    return hashlib.sha256(f"{job} {number} ".encode() + data).digest() + data
+def keep_outcome(db: sqlite3.Connection, job: str, number: int, data: bytes) -> None:
+    """Write down what a step of a job gave out, sealed with all before it; the first one stays."""
+    if kept_outcome(db, job, number) is not None:
+        return
+    query = "SELECT step, hex(substr(data, 1, 32)) FROM journal WHERE job = ?"
+    step, last = db.execute(f"{query} ORDER BY step DESC", (job,)).fetchone() or (-1, "")
+    if step >= number or last.lower() != _journal_heads(db).get(job, ""):  # steps come in order
+        raise damaged(f"the journal of the job {job!r}")
+    before = bytes.fromhex(last)
+    own = _outcome_seal(before, job, number, data)
+    db.execute("INSERT INTO journal VALUES (?, ?, ?)", (job, number, own + data))
+    db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_JOURNAL + job, own.hex()))
 
 
-def opened_outcome(job: str, number: int, stored: object) -> bytes:
-    """Undo `sealed_outcome`, or an `InputError`."""
-    data = stored[32:] if isinstance(stored, bytes) else b""
-    if stored != sealed_outcome(job, number, data):
-        raise damaged(f"step {number} of the job {job!r}")
-    return data
+def kept_outcome(db: sqlite3.Connection, job: str, number: int) -> bytes | None:
+    """What a step of a job gave out, if it got so far."""
+    query = "SELECT step, data FROM journal WHERE job = ? AND step <= ? ORDER BY step DESC LIMIT 2"
+    found = db.execute(query, (job, number)).fetchall()
+    if not found or found[0][0] != number:
+        return None
+    return _opened_outcome(found[1][1][:32] if found[1:] else b"", job, *found[0])
+
+
+def forget_outcomes(db: sqlite3.Connection, job: str) -> None:
+    """Empty the journal of a job that has its result."""
+    db.execute("DELETE FROM journal WHERE job = ?", (job,))
+    db.execute("DELETE FROM meta WHERE name = ?", (_JOURNAL + job,))
+
+
+def _opened_outcome(before: bytes, job: str, number: int, stored: object) -> bytes:
+    if isinstance(stored, bytes) and isinstance(before, bytes):
+        data = stored[32:]
+        if stored[:32] == _outcome_seal(before, job, number, data):
+            return data
+    raise damaged(f"step {number} of the job {job!r}, or what was before it,")
+
+
+def _outcome_seal(before: bytes, job: str, number: int, data: bytes) -> bytes:
+    return hashlib.sha256(before + f"{job} {number} ".encode() + data).digest()
+
+
+def _journal_heads(db: sqlite3.Connection) -> dict[str, str]:
+    """The last seal of each journal, kept apart from it: its last entry cannot get lost unseen."""
+    rows = db.execute("SELECT name, value FROM meta WHERE name LIKE ?", (f"{_JOURNAL}%",))
+    return {str(name).removeprefix(_JOURNAL): value for name, value in rows}
+
+
+def _check_journals(db: sqlite3.Connection) -> None:
+    if db.execute("PRAGMA integrity_check(journal)").fetchone()[0] != "ok":
+        raise damaged("the journal")
+    heads: dict[str, bytes] = {}
+    for job, number, stored in db.execute("SELECT * FROM journal ORDER BY job, step"):
+        _opened_outcome(heads.get(job, b""), job, number, stored)
+        heads[job] = stored[:32]
+    if {job: head.hex() for job, head in heads.items()} != _journal_heads(db):
+        raise damaged("the journal")
 
 
 def check_whole(db: sqlite3.Connection) -> None:
@@ -108,10 +154,10 @@ def check_whole(db: sqlite3.Connection) -> None:
     order = [row[0] for row in db.execute("SELECT job FROM charges ORDER BY number")]
     if found["charge"] or found["result"] or order != [j for k, j, _ in links if k == "charge"]:
         raise damaged("the list of charges")
-    if db.execute("PRAGMA integrity_check(journal)").fetchone()[0] != "ok":
-        raise damaged("the journal")
-    for row in db.execute("SELECT job, step, data FROM journal"):
-        opened_outcome(*row)
+    counted = dict(db.execute("SELECT name, seq FROM sqlite_sequence"))  # by SQLite, as they came
+    if (counted.get("charges", 0), counted.get("links", 0)) != (len(order), len(links)):
+        raise damaged("the number of charges and results")
+    _check_journals(db)
 
 
 def check_sealed(db: sqlite3.Connection, kind: str, job: str, there: bool) -> None:
