@@ -56,7 +56,7 @@ def errors(names: list[str], p: int, n: int, rho: float, runs: int) -> dict[str,
     found: dict[str, list[float]] = {name: [] for name in names}
     for _ in range(runs):
         weights = cycle(p, rng)
-        rows = pf.IsingModel(weights).sample(n, rng)
+        rows = pf.IsingModel(weights).sample(n, rng, method="independent")
         for name in names:
             found[name].append(error(name, rows, weights, rho))
     return found
@@ -223,7 +223,7 @@ def deviations(
     rng, found = np.random.default_rng([p, n]), []
     for _ in range(runs):
         weights = cycle(p, rng) if graph == "cycle" else five_edges(p)
-        rows = pf.IsingModel(weights).sample(n, rng)
+        rows = pf.IsingModel(weights).sample(n, rng, method="independent")
         gap = IsingLearner(pf.ZCDP(rho), method=LEARNERS[name][0]).fit(rows).weights_ - weights
         upper = gap[np.triu_indices(p, 1)]
         found.append((float(np.abs(upper).max()), float(np.sqrt((upper**2).mean()))))
@@ -279,7 +279,7 @@ def speed(rivals: Path) -> None:
 
     p, n = 100, 10_000
     rng = np.random.default_rng(0)
-    rows = pf.IsingModel(cycle(p, rng)).sample(n, rng)
+    rows = pf.IsingModel(cycle(p, rng)).sample(n, rng, method="independent")
     penalty = math.sqrt(math.log(p) / n)
     python = rival_python(rivals)
     if python is None:

@@ -137,7 +137,9 @@ def growth() -> None:
         rng = np.random.default_rng(length)
         edges = third_order_chain(length)
         truth = dirichlet_field(edges, [10] * length, rng)
-        counts = np.array(count(truth.sample(people, rng), edges, truth.schema.shape))
+        counts = np.array(
+            count(truth.sample(people, rng, method="independent"), edges, truth.schema.shape)
+        )
         noisy = counts + rng.laplace(0, scale, counts.shape)
         given = measurements(truth.schema, Problem("", people, 0, edges, noisy, scale))
         times = []
@@ -178,7 +180,7 @@ def design_cases() -> Iterator[tuple[str, Any, int]]:
 
 def design_kl(truth: Any, people: int, adjacency: str, design: str, seed: int) -> float:
     """KL of `auto` after one measurement of a population; the noise is new in every run."""
-    rows = truth.sample(people, np.random.default_rng([people, seed]))
+    rows = truth.sample(people, np.random.default_rng([people, seed]), method="independent")
     noisy = pf.measure(
         rows, truth.schema, truth.cliques, BUDGET, adjacency, noise="auto", design=design
     )

@@ -95,7 +95,7 @@ def problems(graph: str, truth: Any, edges: Edges, trials: int) -> Iterator[Prob
                     noisy = np.load(path)["y"]
                 else:
                     if counts is None:
-                        rows = truth.sample(people, rng)
+                        rows = truth.sample(people, rng, method="independent")
                         counts = np.array(count(rows, edges, truth.schema.shape))
                     noisy = counts + rng.laplace(0, scale, counts.shape)
                 yield Problem(graph, people, epsilon, edges, noisy, scale)

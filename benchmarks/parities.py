@@ -94,7 +94,7 @@ def releases():
             errors, zero = {method: [] for method in METHODS}, []
             spent = dict.fromkeys(METHODS, 0.0)
             for model in models:
-                data = model.sample(n, rng)
+                data = model.sample(n, rng, method="independent")
                 exact = pf.measure_parities(data, pf.NON_PRIVATE, ORDER).answers
                 zero.append(np.abs(exact).max())
                 for method in METHODS:
@@ -140,7 +140,7 @@ def learning():
         for n in LEARN_ROWS:
             errors, hits, wrong = {name: [] for name in LEARNERS}, [], []
             for model in models:
-                data = model.sample(n, rng)
+                data = model.sample(n, rng, method="independent")
                 for name, settings in LEARNERS.items():
                     learner = pf.PolynomialLearner(
                         pf.ZCDP(LEARN_RHO), order=ORDER, width=1.5, **settings
@@ -197,7 +197,7 @@ def shares(p=10, rows=(1_000, 10_000, 100_000), turns=6):
         everything = {share: [] for share in SHARES}
         for _ in range(turns):
             model = sparse_model(p, rng)
-            data = model.sample(n, rng)
+            data = model.sample(n, rng, method="independent")
             truth = mean_derivatives_of(model)
             for share in SHARES:
                 learner = pf.PolynomialLearner(

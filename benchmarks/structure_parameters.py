@@ -65,7 +65,9 @@ def distances(model: Any, counts: Tables) -> np.ndarray:
 
 def synthetic(model: Any, counts: Tables, rows: int) -> float:
     """The same for rows drawn from the model."""
-    drawn = count(model.sample(rows, rng=np.random.default_rng(0)), model.schema.shape)
+    drawn = count(
+        model.sample(rows, rng=np.random.default_rng(0), method="independent"), model.schema.shape
+    )
     return float(np.mean([np.abs(drawn[p] - c).sum() / rows / 2 for p, c in counts.items()]))
 
 
@@ -151,7 +153,7 @@ def wide_data(strength: float, seed: int) -> tuple[pf.Schema, list[Any], Any, np
     cliques = [(names[i], names[j]) for i, j in edges] + [(name,) for name in names]
     tables += [0.5 * rng.normal(size=n) for n in levels]
     truth = pf.MarkovRandomField(schema, cliques, tables)
-    return schema, edges, truth, truth.sample(100_000, rng=rng)
+    return schema, edges, truth, truth.sample(100_000, rng=rng, method="independent")
 
 
 def line(

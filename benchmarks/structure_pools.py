@@ -148,7 +148,9 @@ def regular_ising(
         models.append(pf.IsingModel(block))
 
     def sample(count: int, rng: np.random.Generator) -> np.ndarray:
-        return np.hstack([model.sample(count, rng).astype(np.int8) for model in models])
+        return np.hstack(
+            [model.sample(count, rng, method="independent").astype(np.int8) for model in models]
+        )
 
     return weights, sample
 
@@ -169,10 +171,12 @@ def symptoms_case(field: float, min_weight: float = 0.3) -> tuple[Case, np.ndarr
     exec(re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.DOTALL)[0], setting)
     weights = setting["weights"]
     model = pf.IsingModel(weights, np.full(len(weights), field))
-    shares = (model.sample(50_000, np.random.default_rng(0)) > 0).mean(axis=0)
+    shares = (model.sample(50_000, np.random.default_rng(0), method="independent") > 0).mean(axis=0)
     truth = weights[np.triu_indices(len(weights), 1)] != 0
     finder = SpinStructure(len(weights), 2, min_weight)
-    return Case(lambda n, rng: model.sample(n, rng).astype(np.int8), finder, truth, 5), shares
+    return Case(
+        lambda n, rng: model.sample(n, rng, method="independent").astype(np.int8), finder, truth, 5
+    ), shares
 
 
 def true_correlations(weights: np.ndarray, sample: Sampler, rows: int = 200_000) -> tuple[Any, Any]:

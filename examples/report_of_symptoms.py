@@ -51,7 +51,9 @@ def true_model() -> pf.IsingModel:
 def main() -> None:
     FOLDER.mkdir(exist_ok=True)
     truth = true_model()
-    patients = truth.sample(5000, np.random.default_rng(1))  # made up: nobody's data
+    patients = truth.sample(
+        5000, np.random.default_rng(1), method="independent"
+    )  # made up: nobody's data
 
     schema = pf.Schema({name: ["no", "yes"] for name in SYMPTOMS})
     budget = pf.ApproxDP(epsilon=1, delta=1e-6)

@@ -66,7 +66,7 @@ def _edges(graph: str, rng: np.random.Generator) -> Edges:
 
 def sample(model: pf.MarkovRandomField, people: int, seed: int) -> np.ndarray:
     """A population: one row per person."""
-    return model.sample(people, np.random.default_rng([people, seed]))
+    return model.sample(people, np.random.default_rng([people, seed]), method="independent")
 
 
 @cache

@@ -45,14 +45,14 @@ def study(kind, budget, rows, variables, tilt, seed):
             for pair in pairs
         ]
         truth = pf.MarkovRandomField(schema, pairs, tables)
-        data = truth.sample(rows, rng)
+        data = truth.sample(rows, rng, method="independent")
     else:
         weights = np.zeros((variables, variables))
         for i in range(variables):
             j = (i + 1) % variables
             weights[i, j] = weights[j, i] = rng.choice([0.4, -0.3, 0.2])
         truth = pf.IsingModel(weights, rng.normal(tilt, 0.3, variables))
-        data = truth.sample(rows, rng)
+        data = truth.sample(rows, rng, method="independent")
         schema = pf.Schema({name: ["no", "yes"] for name in truth.names})
     if kind == "moments":
         learner = pf.IsingLearner(budget, method="moments", insecure_seed=seed).fit(data)

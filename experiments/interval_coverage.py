@@ -35,7 +35,7 @@ def study(levels, strength, rows, budget, replicates, seed):
     cliques = [(a, b) for i, a in enumerate(names) for b in names[i + 1 : i + 3]]
     tables = [strength * rng.standard_normal([len(schema[v].levels) for v in c]) for c in cliques]
     truth = pf.MarkovRandomField(schema, cliques, tables)
-    people = truth.sample(rows, rng=rng)
+    people = truth.sample(rows, rng=rng, method="independent")
     released = pf.measure(people, schema, cliques, budget, design="auto", insecure_seed=seed)
     boot = pf.bootstrap(released, replicates=replicates, rng=rng)
     event, given = {names[0]: "1"}, {names[1]: "0"}

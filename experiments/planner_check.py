@@ -87,7 +87,7 @@ def ising(name, grid, repeats):
         truth, budget = ring(p), pf.ZCDP(rho)
         errors = []
         for seed in range(repeats):
-            rows = truth.sample(n, np.random.default_rng([p, n, seed]))
+            rows = truth.sample(n, np.random.default_rng([p, n, seed]), method="independent")
             learner = pf.IsingLearner(budget, method=name).fit(rows)
             errors.append(_rms(learner.weights_ - truth.weights))
         found = method(plan(p, n, budget), name)
@@ -139,7 +139,7 @@ def _table_point(levels, p, n, budget, listed):
         asked = edges if listed else "all-pairs"
         model = (
             pf.MarginalLearner(budget, cliques=asked, schema=schema)
-            .fit(truth.sample(n, rng))
+            .fit(truth.sample(n, rng, method="independent"))
             .model_
         )
         errors.append(_variation(truth, model, cliques))
@@ -180,7 +180,11 @@ def _learned(name, shape, n, budget, repeats, main=0.5, **settings):
         rng = np.random.default_rng([len(shape), n, seed])
         schema, _, truth = levels_ring(shape, rng, main=main)
         pairs = list(combinations(schema.names, 2))
-        model = _learner(name, schema, budget, settings).fit(truth.sample(n, rng)).model_
+        model = (
+            _learner(name, schema, budget, settings)
+            .fit(truth.sample(n, rng, method="independent"))
+            .model_
+        )
         errors.append(_variation(truth, model, pairs))
     found = method(plan(schema, n, budget, model="pairwise", **settings), name)
     sizes = f"{len(shape)} variables of up to {max(shape)} levels"
@@ -264,7 +268,7 @@ def polynomial():
         for rho in (0.03, 0.3):
             errors = []
             for seed in range(3):
-                rows = truth.sample(n, np.random.default_rng([n, seed]))
+                rows = truth.sample(n, np.random.default_rng([n, seed]), method="independent")
                 learner = pf.PolynomialLearner(
                     pf.ZCDP(rho), order=3, width=1.5, objective="l1"
                 ).fit(rows)
@@ -293,7 +297,9 @@ def parities():
                 for queries in ("gaussian", "pmw"):
                     errors = []
                     for seed in range(3):
-                        rows = truth.sample(n, np.random.default_rng([p, n, seed]))
+                        rows = truth.sample(
+                            n, np.random.default_rng([p, n, seed]), method="independent"
+                        )
                         found = pf.measure_parities(rows, pf.ZCDP(rho), 2, queries).as_dict()
                         errors.append(max(abs(found[s] - value) for s, value in exact.items()))
                     yield Point(
@@ -372,7 +378,7 @@ def _outcomes(graph, beta, count):
     from privfield.data.network.read import read_network
 
     model = pf.NetworkIsing(read_network(graph).couplings, beta)
-    return model.sample(count, np.random.default_rng(3))
+    return model.sample(count, np.random.default_rng(3), method="independent")
 
 
 def structure():
@@ -388,7 +394,7 @@ def structure():
                 n = round(factor * predicted)
                 right = [
                     _is_right(
-                        truth.sample(n, np.random.default_rng([n, seed])),
+                        truth.sample(n, np.random.default_rng([n, seed]), method="independent"),
                         budget,
                         name,
                         truth.weights != 0,
@@ -439,7 +445,12 @@ def _others(told):
                     rng = np.random.default_rng([neighbours, n, seed])
                     truth = random_graph(10, neighbours, coupling, rng)
                     learner = pf.IsingLearner(pf.ZCDP(rho), method="moments")
-                    errors.append(_rms(learner.fit(truth.sample(n, rng)).weights_ - truth.weights))
+                    errors.append(
+                        _rms(
+                            learner.fit(truth.sample(n, rng, method="independent")).weights_
+                            - truth.weights
+                        )
+                    )
                 ahead = plan(10, n, pf.ZCDP(rho), coupling=coupling if told else None)
                 found = method(ahead, "moments")
                 setting = f"{neighbours} neighbours of ±{coupling} n={n:,} ρ={rho:g}"

@@ -187,7 +187,7 @@ def main() -> None:
     truth = load_truth(options.graph)
     print(STAMP)
     for rows in options.rows:
-        data = truth.sample(rows, np.random.default_rng([options.seed, rows]))
+        data = truth.sample(rows, np.random.default_rng([options.seed, rows]), method="independent")
         for epsilon in options.epsilon:
             start = time.perf_counter()
             tuned = tuned_psgd(truth, data, truth.cliques, epsilon, 1 / rows, options.seed)

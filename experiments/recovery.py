@@ -19,7 +19,7 @@ MONOMIALS = {(0, 1, 2): 0.4, (3, 4, 5): -0.4, (6, 7, 8): 0.4, (8, 9): 0.4}
 
 def polynomial(rows, budget, seed):
     truth = pf.PolynomialMRF(MONOMIALS, size=10)
-    data = truth.sample(rows, rng=np.random.default_rng([rows, seed]))
+    data = truth.sample(rows, rng=np.random.default_rng([rows, seed]), method="independent")
     learner = pf.PolynomialLearner(budget, order=3, width=1.5, objective="l1").fit(data)
     found = learner.model_.coefficients
     kept = {m for m, c in found.items() if len(m) > 1 and abs(c) >= 0.2}
@@ -33,7 +33,7 @@ def pairwise(levels, rows, budget, method, seed):
     edges = [(f"v{i}", f"v{(i + 1) % 6}") for i in range(6)]
     tables = [0.5 * rng.choice([-1, 1]) * (np.eye(levels) - 1 / levels) for _ in edges]
     truth = pf.MarkovRandomField(schema, edges, tables).centred()
-    data = truth.sample(rows, rng=rng)
+    data = truth.sample(rows, rng=rng, method="independent")
     learner = pf.PairwiseLearner(budget, width=1.5, schema=schema, method=method).fit(data)
     ours = _pairs(learner.model_.centred())
     theirs = _pairs(truth)

@@ -45,7 +45,7 @@ def release(graph, strength, people, epsilon, rng):
     tables = np.log(rng.dirichlet(np.ones(STATES**2), len(cliques)))
     tables = strength * (tables - tables.mean(axis=1, keepdims=True))
     truth = pf.MarkovRandomField(schema, cliques, tables.reshape(-1, STATES, STATES))
-    rows, scale = truth.sample(people, rng=rng), len(cliques) / epsilon
+    rows, scale = truth.sample(people, rng=rng, method="independent"), len(cliques) / epsilon
     counts = []
     for clique in cliques:
         i, j = schema.clique(clique)

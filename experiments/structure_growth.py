@@ -96,7 +96,7 @@ def cycle(p: int) -> tuple[np.ndarray, Sampler]:
     for i in range(p):
         weights[i, (i + 1) % p] = weights[(i + 1) % p, i] = WEIGHT * rng.choice([-1, 1])
     model = pf.IsingModel(weights)
-    return weights, lambda n, rng: model.sample(n, rng).astype(np.int8)
+    return weights, lambda n, rng: model.sample(n, rng, method="independent").astype(np.int8)
 
 
 def ising_case(p: int) -> Case:
@@ -118,7 +118,12 @@ def levels_case(p: int, levels: int = 3) -> Case:
     model = pf.MarkovRandomField(schema, [(f"v{i}", f"v{j}") for i, j in edges], tables)
     finder = LevelStructure((levels,) * p, WEIGHT)
     truth = np.array([pair in set(edges) for pair in finder.candidates])
-    return Case(lambda n, rng: model.sample(n, rng=rng).astype(np.uint8), finder, truth, SEED)
+    return Case(
+        lambda n, rng: model.sample(n, rng=rng, method="independent").astype(np.uint8),
+        finder,
+        truth,
+        SEED,
+    )
 
 
 def triple_case(p: int) -> Case:
@@ -131,7 +136,12 @@ def triple_case(p: int) -> Case:
     model = pf.PolynomialMRF(triples, size=p)
     finder = SpinStructure(p, 3, WEIGHT)
     truth = np.array([product in triples for product in finder.candidates])
-    return Case(lambda n, rng: model.sample(n, rng=rng).astype(np.int8), finder, truth, SEED)
+    return Case(
+        lambda n, rng: model.sample(n, rng=rng, method="independent").astype(np.int8),
+        finder,
+        truth,
+        SEED,
+    )
 
 
 # -- rivals ----------------------------------------------------------------------------------------

@@ -319,7 +319,9 @@ def test_what_was_not_released_is_refused():
 
 
 def test_the_moments_in_a_model_file_can_be_estimated_again(tmp_path):
-    rows = pf.IsingModel([[0, 0.5], [0.5, 0]]).sample(2000, np.random.default_rng(0))
+    rows = pf.IsingModel([[0, 0.5], [0.5, 0]]).sample(
+        2000, np.random.default_rng(0), method="independent"
+    )
     model = pf.IsingLearner(pf.ZCDP(1), method="moments").fit(rows).model_
     model.save(tmp_path / "m.pf")
     again = pf.estimate(pf.load(tmp_path / "m.pf").measurements)

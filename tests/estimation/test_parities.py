@@ -101,7 +101,7 @@ def test_maximal_monomials_keep_their_coefficients_and_others_do_not():
 
 TRUTH = {(0, 1, 2): 0.5, (3, 4): 0.4, (2, 3, 5): -0.5, (4,): 0.3}
 MODEL = pf.PolynomialMRF(TRUTH, size=6)
-DATA = MODEL.sample(40_000, np.random.default_rng(5))
+DATA = MODEL.sample(40_000, np.random.default_rng(5), method="independent")
 
 
 def test_the_model_has_maximal_ones_from_line_nine_and_nothing_above_them():

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import chi2
 
 import brute_force
 from privfield.errors import InputError
 from privfield.inference.contraction.plan import plan_contraction
-from privfield.inference.exact import marginals, most_likely_state, sample_states
+from privfield.inference.exact import marginals, most_likely_state
 from privfield.inference.factors import Factors
+from privfield.inference.rows import sample_states
 
 CASES = Path(__file__).parents[2].parent / "shared" / "cases" / "marginals"
 
@@ -344,60 +344,3 @@ def test_the_most_likely_state_is_one(factors):
 def test_ties_go_to_the_first_level():
     plan = plan_contraction((3, 3, 2), [(0, 1)])
     assert most_likely_state(plan, [np.zeros((3, 3))]) == (0, 0, 0)
-
-
-FALSE_ALARM = 1e-8  # per statistic; there are 46, so 5e-7 in all
-
-
-@pytest.mark.parametrize("seed", range(10))
-@pytest.mark.parametrize("extreme", [False, True])
-@pytest.mark.parametrize("count", [300, 40_000])
-def test_samples_have_the_joint_distribution(seed, extreme, count):
-    rng = np.random.default_rng(seed)
-    shape = (2, 3, 1, 4, 2)
-    cliques = ((0, 1), (3, 1), (3, 4), (0, 4, 2))
-    tables = [rng.normal(size=[shape[v] for v in c]) for c in cliques]
-    tables[0][0, 1] = tables[2][2, 0] = -np.inf
-    if extreme:  # forces log space; level 0 of variable 0 is out of reach
-        tables[0] = tables[0] + np.array([[-1e4], [0.0]])
-        tables[3] = tables[3] + 1e4
-    factors = Factors(shape, cliques, tuple(tables))
-    found = sample_states(plan_for(factors), tables, count, rng)
-    expected = count * np.exp(brute_force.joint_log_probability(factors)).ravel()
-    observed = np.bincount(np.ravel_multi_index(found.T, shape), minlength=expected.size)
-    assert not observed[expected == 0].any()
-    common = expected >= 5
-    statistic = ((observed - expected)[common] ** 2 / expected[common]).sum()
-    rare = expected[~common].sum()
-    freedom = common.sum() - 1
-    if rare >= 5:
-        statistic += (observed[~common].sum() - rare) ** 2 / rare
-        freedom += 1
-    assert statistic < chi2.isf(FALSE_ALARM, freedom)
-
-
-def test_samples_with_wide_conditionals_are_multiplied_row_by_row():
-    rng = np.random.default_rng(5)
-    levels, count = 12, 200  # 12⁴ conditionals: more than a table is made for at 200 samples
-    pairs = list(combinations(range(4), 2))
-    tables = [rng.normal(size=(levels, levels)) for _ in pairs]
-    tables[0][3:, :] = -np.inf
-    plan = plan_contraction((levels,) * 4, pairs)
-    found = np.concatenate([sample_states(plan, tables, count, rng) for _ in range(200)])
-    assert found[:, 0].max() < 3
-    _, marginal = plan.run(tables)
-    for (a, b), table in zip(pairs, marginal, strict=True):
-        expected = len(found) * table.ravel()
-        seen = np.bincount(found[:, a] * levels + found[:, b], minlength=levels**2)
-        common = expected >= 5
-        statistic = ((seen - expected)[common] ** 2 / expected[common]).sum()
-        assert statistic < chi2.isf(FALSE_ALARM, common.sum())
-
-
-def test_samples_repeat_with_the_generator_and_fill_free_variables():
-    factors = chain(4, 2, 3, np.random.default_rng(6))
-    plan = plan_contraction((*factors.shape, 5), factors.cliques)
-    draws = [sample_states(plan, factors.tables, 1000, np.random.default_rng(7)) for _ in "ab"]
-    assert (draws[0] == draws[1]).all()
-    assert set(np.unique(draws[0][:, 4])) == set(range(5))
-    assert sample_states(plan, factors.tables, 0, np.random.default_rng(0)).shape == (0, 5)

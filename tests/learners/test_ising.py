@@ -12,7 +12,7 @@ from privfield.mechanisms.moments.moments import Moments
 TRUTH = pf.IsingModel(
     [[0, 0.5, 0, 0], [0.5, 0, -0.4, 0], [0, -0.4, 0, 0.3], [0, 0, 0.3, 0]], [0.3, 0, 0, -0.2]
 )
-ROWS = TRUTH.sample(20_000, np.random.default_rng(0))
+ROWS = TRUTH.sample(20_000, np.random.default_rng(0), method="independent")
 METHODS = ["moments", "frank-wolfe", "pseudolikelihood"]
 ADJACENCIES = ["replace-one", "add-remove"]
 

@@ -95,7 +95,7 @@ def stable_rows():
     rng = np.random.default_rng(3)
     weights = np.zeros((3, 3))
     weights[0, 1] = weights[1, 0] = 0.9
-    spins = pf.IsingModel(weights).sample(60_000, rng)
+    spins = pf.IsingModel(weights).sample(60_000, rng, method="independent")
     return (np.asarray(spins) > 0).astype(int)
 
 

@@ -21,7 +21,7 @@ TRUTH = pf.MarkovRandomField(
         [[0.4, 0, 0, -0.4], [-0.4, 0, 0, 0.4]],
     ],
 ).centred()
-DATA = np.asarray(TRUTH.sample(40_000, np.random.default_rng(1)))
+DATA = np.asarray(TRUTH.sample(40_000, np.random.default_rng(1), method="independent"))
 
 
 def tables(model):

@@ -25,7 +25,9 @@ from privfield.mechanisms.parities.phases import (
 from privfield.privacy.terms import Terms
 
 TRUTH = {(0, 1, 2): 0.5, (3, 4): 0.4, (2, 3, 5): -0.5, (4,): 0.3}
-DATA = pf.PolynomialMRF(TRUTH, size=6).sample(40_000, np.random.default_rng(5))
+DATA = pf.PolynomialMRF(TRUTH, size=6).sample(
+    40_000, np.random.default_rng(5), method="independent"
+)
 
 
 def test_features_are_all_products_without_the_node():

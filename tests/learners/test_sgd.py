@@ -26,7 +26,7 @@ TRUTH = pf.MarkovRandomField(
     [[[0.6, 0, -0.6], [-0.2, 0.4, 0]], [[0.5, -0.5], [0, 0.3], [-0.4, 0.2]]],
 )
 ROWS = 20_000
-DATA = np.asarray(TRUTH.sample(ROWS, np.random.default_rng(4)))
+DATA = np.asarray(TRUTH.sample(ROWS, np.random.default_rng(4), method="independent"))
 BUDGET = pf.ApproxDP(1, 1e-6)
 
 
@@ -123,7 +123,7 @@ def test_noise_alone_goes_as_far_as_the_walk_says():
 
 
 def test_settings_follow_from_public_numbers():
-    other = np.asarray(TRUTH.sample(37, np.random.default_rng(9)))
+    other = np.asarray(TRUTH.sample(37, np.random.default_rng(9), method="independent"))
     runs = [learner().fit(data).released_ for data in (DATA, other, DATA[:0])]
     for name in ("scale", "sampling_rate", "clip", "learning_rate"):
         assert len({getattr(run, name) for run in runs}) == 1

@@ -12,7 +12,7 @@ from privfield.privacy import laws
 
 BUDGET = pf.ApproxDP(1, 1e-6)
 CHAIN = pf.IsingModel(0.6 * (np.eye(5, k=1) + np.eye(5, k=-1)), names=list("abcde"))
-ROWS = CHAIN.sample(25_000, np.random.default_rng(3))
+ROWS = CHAIN.sample(25_000, np.random.default_rng(3), method="independent")
 EDGES = {("a", "b"), ("b", "c"), ("c", "d"), ("d", "e")}
 NAMES = list("abcde")
 
@@ -75,7 +75,9 @@ def test_frames_with_a_schema():
 
 
 def test_products_of_three_join_all_three():
-    rows = pf.PolynomialMRF({(0, 1, 2): 0.8}, size=4).sample(25_000, np.random.default_rng(1))
+    rows = pf.PolynomialMRF({(0, 1, 2): 0.8}, size=4).sample(
+        25_000, np.random.default_rng(1), method="independent"
+    )
     learner = StructureLearner(BUDGET, min_weight=0.7, order=3).fit(rows)
     assert learner.release_.edges == (("x0", "x1", "x2"),)
     assert set(learner.graph_.edges) == {("x0", "x1"), ("x0", "x2"), ("x1", "x2")}

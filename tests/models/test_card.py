@@ -163,7 +163,9 @@ def test_bad_input(call, message):
 
 
 def rows(n=400):
-    return pf.IsingModel([[0, 0.5], [0.5, 0]]).sample(n, np.random.default_rng(1))
+    return pf.IsingModel([[0, 0.5], [0.5, 0]]).sample(
+        n, np.random.default_rng(1), method="independent"
+    )
 
 
 def test_the_card_of_a_learner_tells_what_happened(tmp_path):

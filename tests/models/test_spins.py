@@ -117,7 +117,7 @@ def test_networks_are_ising_models():
     assert model.graph().number_of_edges() == graph.number_of_edges()
     result = model.simulate(2000, np.random.default_rng(4))
     assert result.states.shape == (2000, 9)
-    for method in ("auto", "exact", "chains"):
+    for method in ("auto", "balanced", "independent", "chains"):
         sample = model.sample(4000, np.random.default_rng(6), method)
         assert sample.shape == (4000, 9) and set(np.unique(sample)) == {-1, 1}
         # nearly independent draws in [-1, 1]: six standard errors, false alarms below 1e-7

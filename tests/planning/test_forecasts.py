@@ -199,7 +199,7 @@ def test_couplings_err_as_planned(name, n, rho):
     found = method(plan(p, n, budget), name)
     errors = []
     for seed in range(24 if (name, n) == ("moments", 2_000) else 12):
-        rows = truth.sample(n, np.random.default_rng([n, seed]))
+        rows = truth.sample(n, np.random.default_rng([n, seed]), method="independent")
         if name == "tables":
             schema = pf.Schema({f"x{i}": 2 for i in range(p)})
             learner = pf.MarginalLearner(budget, cliques="all-pairs", schema=schema)
@@ -241,7 +241,7 @@ def test_tables_err_as_planned(n, budget):
         truth = pf.MarkovRandomField(schema, edges, tables)
         model = (
             pf.MarginalLearner(budget, cliques="all-pairs", schema=schema)
-            .fit(truth.sample(n, rng))
+            .fit(truth.sample(n, rng, method="independent"))
             .model_
         )
         gaps = [np.abs(truth.marginal(c) - model.marginal(c)).sum() / 2 for c in pairs]
@@ -253,7 +253,7 @@ def test_tables_err_as_planned(n, budget):
 def test_moments_of_many_variables_err_as_planned():
     """Within a factor of 2: 40 edges among 780 pairs, which the estimate tells from none."""
     truth, budget = ring(40), pf.ZCDP(0.024)
-    rows = truth.sample(5_000, np.random.default_rng(40))
+    rows = truth.sample(5_000, np.random.default_rng(40), method="independent")
     weights = pf.IsingLearner(budget, method="moments").fit(rows).weights_
     found = method(plan(40, 5_000, budget), "moments")
     assert 0.5 < rms(weights - truth.weights) / found.expected_error < 2
@@ -291,7 +291,7 @@ def test_learned_pairs_err_as_planned(name, shape, n):
     for seed in range(3):
         rng = np.random.default_rng([n, seed])
         schema, truth = levels_ring(shape, rng, 1.0 if name == "frank-wolfe" else 0.5)
-        rows = truth.sample(n, rng)
+        rows = truth.sample(n, rng, method="independent")
         if name == "frank-wolfe":
             learner = pf.PairwiseLearner(budget, schema=schema, method=name)
         else:
@@ -342,7 +342,7 @@ def test_parity_answers_err_as_planned(n, rho):
     for i, j in combinations(range(p), 2):
         exact[i, j] = float((truth.to_mrf().marginal([names[i], names[j]]) * signs).sum())
     for seed in range(10):
-        rows = truth.sample(n, np.random.default_rng([n, seed]))
+        rows = truth.sample(n, np.random.default_rng([n, seed]), method="independent")
         found = pf.measure_parities(rows, pf.ZCDP(rho), 2, "gaussian").as_dict()
         errors.append(max(abs(found[each] - value) for each, value in exact.items()))
     budget = pf.ZCDP(rho / QUERY_SHARE)

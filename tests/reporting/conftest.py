@@ -15,7 +15,7 @@ def fit_symptoms(budget=None, insecure_seed=None, names=NAMES, rows=3000):
     for i in range(len(names) - 1):
         weights[i, i + 1] = weights[i + 1, i] = -0.5 if i == 2 else 0.5
     truth = pf.IsingModel(weights, np.full(len(names), -0.2))
-    data = (truth.sample(rows, np.random.default_rng(1)) > 0).astype(np.uint8)
+    data = (truth.sample(rows, np.random.default_rng(1), method="independent") > 0).astype(np.uint8)
     learner = pf.MarginalLearner(
         pf.ApproxDP(1, 1e-6) if budget is None else budget,
         schema=pf.Schema({name: ["no", "yes"] for name in names}),

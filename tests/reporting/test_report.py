@@ -193,7 +193,7 @@ def test_mixed_levels_forbidden_combinations_and_no_edges():
         forbidden=[{"a": "0", "c": "z"}],
     )
     truth = pf.MarkovRandomField(schema, [("a", "b"), ("b", "c")], [np.eye(2, 3), np.eye(3)])
-    data = truth.sample(2000, np.random.default_rng(0))
+    data = truth.sample(2000, np.random.default_rng(0), method="independent")
     learner = pf.MarginalLearner(pf.PureDP(1), schema=schema).fit(data)
     attach_card(learner)
     found = Page(build_page(learner.model_))
@@ -205,7 +205,9 @@ def test_mixed_levels_forbidden_combinations_and_no_edges():
 
 def test_three_way_tables():
     schema = pf.Schema({"a": 2, "b": 2, "c": 2})
-    rows = pf.PolynomialMRF({(0, 1, 2): 0.5}, size=3).sample(3000, np.random.default_rng(0))
+    rows = pf.PolynomialMRF({(0, 1, 2): 0.5}, size=3).sample(
+        3000, np.random.default_rng(0), method="independent"
+    )
     learner = pf.MarginalLearner(pf.PureDP(2), cliques=[("a", "b", "c")], schema=schema)
     model = learner.fit((rows > 0).astype(np.uint8)).model_
     found = Page(build_page(model, measurements=learner.measurements_))
@@ -217,7 +219,9 @@ def test_frank_wolfe_and_polynomials_have_no_intervals():
     found = Page(build_page(truth))
     assert "Interactions of three and more variables" in found.text
     assert "x0 × x1 × x2" in found.text and "+0.700" in found.text
-    learner = pf.IsingLearner(pf.ZCDP(1), method="frank-wolfe", steps=5).fit(truth.sample(500))
+    learner = pf.IsingLearner(pf.ZCDP(1), method="frank-wolfe", steps=5).fit(
+        truth.sample(500, method="independent")
+    )
     attach_card(learner)
     found = Page(build_page(learner.model_))
     assert "No intervals" in found.text and "frank-wolfe" in found.text

@@ -89,7 +89,7 @@ def test_the_optimum_is_that_of_scikit_learn():
 
 def test_nodes_of_an_ising_model():
     model = pf.IsingModel([[0, 0.5, 0], [0.5, 0, -0.3], [0, -0.3, 0]], [0.2, 0, 0])
-    signs = model.sample(20_000, np.random.default_rng(0))
+    signs = model.sample(20_000, np.random.default_rng(0), method="independent")
     weights, constants, fit = nodewise_logistic(signs, 4.0)
     assert fit.converged and not weights.diagonal().any()
     assert weights / 2 == pytest.approx(model.weights, abs=0.06)

@@ -147,12 +147,15 @@ class Model(ABC):
         return {v.name: v.levels[c] for v, c in zip(self.schema.variables, codes, strict=True)}
 
     def sample(
-        self, n: int, rng: np.random.Generator | None = None, method: str = "exact"
+        self, n: int, rng: np.random.Generator | None = None, method: str = "balanced"
     ) -> NDArray[Any]:
-        """Independent states as codes, one row each; `method="gibbs"` where exact is too large.
+        """Synthetic rows as codes, each with exactly the model's law.
 
-        Gibbs samples are only nearly independent, and a warning says when the chains did not
-        agree; `inference.sampling.sample_gibbs` gives all diagnostics.
+        Rows of "balanced" keep the model's tables: they are several times closer to them than as
+        many independent rows, up to 65,536 of them balanced with each other. For simulated people
+        ask for "independent" rows. "gibbs" works where both are too large: its rows are only
+        nearly independent, and a warning says when the chains did not agree
+        (`inference.sampling.sample_gibbs` gives all diagnostics).
         """
         count = check_count(n, len(self.schema))
         codes = self._sample_codes(count, check_rng(rng), method)
@@ -160,11 +163,12 @@ class Model(ABC):
         return codes.astype(np.uint16 if wide else np.uint8)
 
     def _sample_codes(self, n: int, rng: np.random.Generator, method: str) -> NDArray[Any]:
-        if method == "exact":
-            from privfield.inference.exact import sample_states
+        if method in ("balanced", "independent"):
+            from privfield.inference.rows import sample_states
 
             self._exact.log_partition  # noqa: B018 - refuses models without a possible state
-            return sample_states(self._exact.plan, self._exact.factors.tables, n, rng)
+            plan, tables = self._exact.plan, self._exact.factors.tables
+            return sample_states(plan, tables, n, rng, balanced=method == "balanced")
         if method == "gibbs":
             from privfield.inference.sampling import sample_gibbs
 
@@ -173,7 +177,7 @@ class Model(ABC):
                 warnings.warn(f"Gibbs sampling: {' '.join(result.messages)}", stacklevel=3)
             assert result.states is not None
             return result.states
-        raise InputError(f"method must be 'exact' or 'gibbs'; got {method!r}.")
+        raise InputError(f"method must be 'balanced', 'independent' or 'gibbs'; got {method!r}.")
 
     def loopy(self, **options: Any) -> LoopyResult:
         """Approximate marginals and log Z by loopy belief propagation, with its convergence."""

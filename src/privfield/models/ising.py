@@ -34,9 +34,9 @@ class SpinModel(Model):
         return Schema(dict.fromkeys(self.names, SPIN_LEVELS))
 
     def sample(
-        self, n: int, rng: np.random.Generator | None = None, method: str = "exact"
+        self, n: int, rng: np.random.Generator | None = None, method: str = "balanced"
     ) -> NDArray[np.int8]:
-        """Independent states in −1 and +1, one row each; `method="gibbs"` at any size."""
+        """Rows in −1 and +1: "balanced", "independent", or "gibbs" at any size (`Model.sample`)."""
         count = check_count(n, len(self.names))
         codes = self._sample_codes(count, check_rng(rng), method)
         return (2 * codes.astype(np.int8) - 1).astype(np.int8)

@@ -102,12 +102,12 @@ class NetworkIsing(SpinModel):
     def sample(
         self, n: int, rng: np.random.Generator | None = None, method: str = "auto"
     ) -> NDArray[np.int8]:
-        """Outcomes in −1 and +1, one row each: exact up to 20 nodes, by Markov chains beyond.
+        """Independent outcomes in −1 and +1, one row each: by Markov chains beyond 20 nodes.
 
         A warning says when the chains did not agree; `simulate` gives all diagnostics.
         """
         if method == "auto":
-            method = "exact" if self.couplings.shape[0] <= _SMALL else "chains"
+            method = "independent" if self.couplings.shape[0] <= _SMALL else "chains"
         if method != "chains":
             return super().sample(n, rng, method)
         result = self.simulate(n, rng)

@@ -52,7 +52,7 @@ def brute_force_mle(rows):
 @pytest.mark.parametrize("p", [1, 2, 3, 5])
 def test_without_noise_it_is_maximum_likelihood(p):
     rng = np.random.default_rng(p)
-    rows = some_model(rng, p).sample(500, rng)
+    rows = some_model(rng, p).sample(500, rng, method="independent")
     m = measure_moments(rows, pf.NON_PRIVATE)
     model = match_moments(m, shrinkage=False)
     weights, field = brute_force_mle(rows)
@@ -69,7 +69,9 @@ def test_noise_aware_shrinkage_beats_taking_noisy_moments_as_they_are():
     weights = cycle(8)
     shrunk, taken = [], []
     for _ in range(5):
-        m = measure_moments(pf.IsingModel(weights).sample(1000, rng), pf.ZCDP(0.02))
+        m = measure_moments(
+            pf.IsingModel(weights).sample(1000, rng, method="independent"), pf.ZCDP(0.02)
+        )
         shrunk.append(np.abs(match_moments(m).weights - weights).max())
         taken.append(np.abs(match_moments(m, shrinkage=False).weights - weights).max())
     assert np.mean(shrunk) < np.mean(taken)
@@ -80,7 +82,7 @@ def test_chains_and_exact_inference_find_the_same_model():
     """Chains are off by about 0.003 here; the limit is ten times that."""
     rng = np.random.default_rng(2)
     truth = some_model(rng, 8, 0.15)
-    m = measure_moments(truth.sample(20_000, rng), pf.ZCDP(0.5))
+    m = measure_moments(truth.sample(20_000, rng, method="independent"), pf.ZCDP(0.5))
     exact = match_moments(m, shrinkage=False, method="exact")
     chains = match_moments(m, shrinkage=False, method="sampled", rng=np.random.default_rng(3))
     assert np.abs(exact.weights - chains.weights).max() < 0.03
@@ -97,7 +99,7 @@ def test_shrinkage_solves_its_equation(seed):
     Among the 40 draws are some where steps by the Gaussian curvature alone take a thousand rounds.
     """
     rng = np.random.default_rng(9)
-    rows = some_model(rng, 5).sample(300, rng)
+    rows = some_model(rng, 5).sample(300, rng, method="independent")
     m = measure_moments(rows, pf.ZCDP(0.05), insecure_seed=seed)
     task = moment_matching._chosen(moment_matching._task(m, ExactMoments(5, 1e6)), lambda: None)
     model = match_moments(m)
@@ -114,7 +116,9 @@ def test_sixty_variables_are_matched_by_chains():
     """n = 20,000: sampling alone moves a weight by 0.007 or so, privacy by 0.003."""
     rng = np.random.default_rng(4)
     weights = cycle(60)
-    m = measure_moments(pf.IsingModel(weights).sample(20_000, rng), pf.ZCDP(0.5))
+    m = measure_moments(
+        pf.IsingModel(weights).sample(20_000, rng, method="independent"), pf.ZCDP(0.5)
+    )
     model = match_moments(m, rng=rng)
     assert np.abs(model.weights - weights).max() < 0.1
     assert np.sqrt(((model.weights - weights) ** 2).mean()) < 0.03
@@ -125,7 +129,9 @@ def test_chains_stay_sober_when_noise_drowns_the_moments(rho):
     """n = 1,000, p = 30: from noise a hundred times the correlations to about as large."""
     rng = np.random.default_rng(7)
     weights = cycle(30)
-    m = measure_moments(pf.IsingModel(weights).sample(1000, rng), pf.ZCDP(rho))
+    m = measure_moments(
+        pf.IsingModel(weights).sample(1000, rng, method="independent"), pf.ZCDP(rho)
+    )
     gap = match_moments(m, rng=rng).weights - weights
     assert np.abs(gap).max() < 0.6 and np.sqrt((gap**2).mean()) < 0.12
 
@@ -136,7 +142,9 @@ def test_few_strong_edges_among_many_variables_are_not_shrunk_away():
     weights = np.zeros((60, 60))
     for i in range(0, 10, 2):
         weights[i, i + 1] = weights[i + 1, i] = 1.0
-    m = measure_moments(pf.IsingModel(weights).sample(2000, rng), pf.ZCDP(0.5))
+    m = measure_moments(
+        pf.IsingModel(weights).sample(2000, rng, method="independent"), pf.ZCDP(0.5)
+    )
     gap = match_moments(m, rng=rng).weights - weights
     assert np.abs(gap[weights > 0]).max() < 0.45 and np.abs(gap[weights == 0]).max() < 0.2
 
@@ -156,7 +164,9 @@ def test_a_large_ring_under_strong_noise_is_far_better_than_no_edges(p, n, rho, 
     """
     rng = np.random.default_rng(11)
     weights = cycle(p)
-    m = measure_moments(pf.IsingModel(weights).sample(n, rng), pf.ZCDP(rho), insecure_seed=1)
+    m = measure_moments(
+        pf.IsingModel(weights).sample(n, rng, method="independent"), pf.ZCDP(rho), insecure_seed=1
+    )
     gap = match_moments(m, rng=rng).weights - weights
     assert root_mean_square(gap) < limit * root_mean_square(weights)
 

@@ -22,7 +22,7 @@ def truth(rng):
 def study(seed, budget, adjacency="replace-one", rows=3000):
     rng = np.random.default_rng(seed)
     model = truth(rng)
-    data = model.sample(rows, rng=rng)
+    data = model.sample(rows, rng=rng, method="independent")
     m = pf.measure(
         data, SCHEMA, CLIQUES, budget, adjacency=adjacency, design="auto", insecure_seed=seed
     )

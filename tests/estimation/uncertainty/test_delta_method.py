@@ -55,10 +55,10 @@ def fitted(kind, seed, budget=None, rows=4000, **options):
     if kind == "moments":
         truth = ring(6, rng)
         learner = pf.IsingLearner(budget, method="moments", insecure_seed=seed, **options)
-        return truth, learner.fit(truth.sample(rows, rng))
+        return truth, learner.fit(truth.sample(rows, rng, method="independent"))
     truth = mixed(rng) if kind == "mixed" else ring(6, rng)
     schema = MIXED if kind == "mixed" else pf.Schema({key: ["no", "yes"] for key in truth.names})
-    data = truth.sample(rows, rng)
+    data = truth.sample(rows, rng, method="independent")
     data = data if kind == "mixed" else (data > 0).astype(np.uint8)
     learner = pf.MarginalLearner(budget, schema=schema, insecure_seed=seed, **options)
     return truth, learner.fit(data)
@@ -234,7 +234,12 @@ def test_chains_that_do_not_mix_are_noticed():
 
 def test_coordinates_round_trip():
     model = mixed(np.random.default_rng(3))
-    m = pf.measure(model.sample(50), MIXED, list(combinations(MIXED.names, 2)), pf.NON_PRIVATE)
+    m = pf.measure(
+        model.sample(50, method="independent"),
+        MIXED,
+        list(combinations(MIXED.names, 2)),
+        pf.NON_PRIVATE,
+    )
     numbers = numbers_of(model, m)
     again = numbers.model(coordinates(model, numbers.scopes), model)
     assert model.kl_divergence(again) < 1e-12
@@ -321,7 +326,9 @@ def test_false_alarms_are_as_rare_as_stated():
     clear = []
     for seed in range(30):
         rng = np.random.default_rng(seed)
-        rows = pf.IsingModel(np.zeros((6, 6)), rng.normal(-0.3, 0.3, 6)).sample(3000, rng)
+        rows = pf.IsingModel(np.zeros((6, 6)), rng.normal(-0.3, 0.3, 6)).sample(
+            3000, rng, method="independent"
+        )
         learner = pf.IsingLearner(pf.PureDP(1), method="moments", insecure_seed=seed).fit(rows)
         edges = uncertainty(learner.model_, learner.measurements_).edges()
         clear += [edge.status(negligible=0) == "clear" for edge in edges]
@@ -333,7 +340,9 @@ def test_false_alarms_are_as_rare_as_stated():
 
 def test_other_measurements_have_no_intervals():
     truth = ring(4, np.random.default_rng(0))
-    walk = pf.IsingLearner(pf.ZCDP(1), method="frank-wolfe", steps=4).fit(truth.sample(500))
+    walk = pf.IsingLearner(pf.ZCDP(1), method="frank-wolfe", steps=4).fit(
+        truth.sample(500, method="independent")
+    )
     assert uncertainty(walk.model_, walk.measurements_) is None
     assert uncertainty(truth, None) is None
     assert [m.low for m in plain_marginals(truth)] == [None] * 4
@@ -343,7 +352,7 @@ def test_forbidden_combinations_of_the_schema():
     """The pair that the schema ties together has no interval; others have theirs."""
     schema = pf.Schema({"a": 2, "b": 2, "c": 3}, forbidden=[{"a": "0", "b": "1"}])
     truth = pf.MarkovRandomField(schema, [("b", "c")], [[[1, 0, 0], [0, 0, 1]]])
-    data = truth.sample(4000, np.random.default_rng(0))
+    data = truth.sample(4000, np.random.default_rng(0), method="independent")
     learner = pf.MarginalLearner(pf.PureDP(1), schema=schema, insecure_seed=1).fit(data)
     ab, ac, bc = uncertainty(learner.model_, learner.measurements_).edges()
     assert ab.low is None and ab.status() == "estimated"

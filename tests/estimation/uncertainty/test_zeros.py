@@ -121,7 +121,7 @@ def study(world, seed):
     learner = pf.MarginalLearner(
         budget, cliques=truth.cliques, schema=truth.schema, insecure_seed=seed
     )
-    return truth, learner.fit(truth.sample(3000, rng))
+    return truth, learner.fit(truth.sample(3000, rng, method="independent"))
 
 
 def test_variances_do_not_explode():

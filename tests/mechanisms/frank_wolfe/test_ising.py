@@ -217,7 +217,7 @@ def test_more_data_and_more_budget_come_nearer_to_the_truth():
     for i in range(6):
         weights[i, (i + 1) % 6] = weights[(i + 1) % 6, i] = 0.4 * (-1) ** i
     truth = pf.IsingModel(weights, np.full(6, 0.1))
-    data = truth.sample(40_000, np.random.default_rng(7))
+    data = truth.sample(40_000, np.random.default_rng(7), method="independent")
     free = ising_from_trajectory(frank_wolfe_ising(data, None, pf.NON_PRIVATE, 1.0))
     private = ising_from_trajectory(frank_wolfe_ising(data, None, pf.ZCDP(1), 1.0))
     assert np.abs(free.weights - weights).max() < 0.06

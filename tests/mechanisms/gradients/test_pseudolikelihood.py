@@ -81,7 +81,7 @@ def test_at_the_start_every_row_has_the_same_norm_and_none_is_clipped(p):
 
 def test_without_noise_it_reaches_the_maximum_of_the_pseudolikelihood():
     truth = pf.IsingModel([[0, 0.4, 0], [0.4, 0, -0.3], [0, -0.3, 0]], [0.2, 0, -0.1])
-    data = truth.sample(3000, np.random.default_rng(1)).astype(float)
+    data = truth.sample(3000, np.random.default_rng(1), method="independent").astype(float)
     best = minimize(lambda w: -log_pseudolikelihood(w, data), np.zeros(6)).x
     t = measure_pseudolikelihood(data, pf.NON_PRIVATE, steps=60, clip=10)
     weights, field = t.parameters()

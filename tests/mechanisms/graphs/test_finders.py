@@ -32,7 +32,7 @@ def found(structure, rows):
 
 
 CYCLE = [tuple(sorted((i, (i + 1) % 8))) for i in range(8)]
-SPINS = ising(CYCLE, 8).sample(6000, RNG).astype(np.int8)
+SPINS = ising(CYCLE, 8).sample(6000, RNG, method="independent").astype(np.int8)
 
 
 # -- the regressions -------------------------------------------------------------------------------
@@ -108,7 +108,7 @@ def test_levels_against_a_general_optimiser():
     schema = pf.Schema({"a": 3, "b": 3})
     table = np.array([[0.4, -0.2, -0.2], [-0.3, 0.5, -0.2], [-0.1, -0.3, 0.4]])
     model = pf.MarkovRandomField(schema, [("a", "b")], [table])
-    rows = model.sample(20_000, RNG)
+    rows = model.sample(20_000, RNG, method="independent")
     fit = regress_nodes(rows, LevelStructure((3, 3), 0.4)._nodes)
     counts = np.zeros((3, 3))
     np.add.at(counts, tuple(rows.T), 1)
@@ -167,18 +167,20 @@ def test_three_levels():
         table -= table.mean(axis=0) + table.mean(axis=1)[:, None] - table.mean()
         tables.append(0.6 * table / np.abs(table).max())
     names = [(f"v{a}", f"v{b}") for a, b in edges]
-    rows = pf.MarkovRandomField(schema, names, tables).sample(10_000, RNG)
+    rows = pf.MarkovRandomField(schema, names, tables).sample(10_000, RNG, method="independent")
     assert found(LevelStructure(shape, 0.5), rows) == set(edges)
 
 
 def test_products_of_three_are_found_and_hide_their_parts():
     truth = {(0, 1, 2): 0.6, (0, 1): 0.5, (3, 4): 0.5, (4, 5, 6): -0.6}
-    rows = pf.PolynomialMRF(truth, size=8).sample(8000, RNG).astype(np.int8)
+    rows = pf.PolynomialMRF(truth, size=8).sample(8000, RNG, method="independent").astype(np.int8)
     assert found(SpinStructure(8, 3, 0.4), rows) == {(0, 1, 2), (3, 4), (4, 5, 6)}
 
 
 def test_products_of_four():
-    rows = pf.PolynomialMRF({(0, 1, 2, 3): 0.8, (4, 5): 0.6}, size=6).sample(8000, RNG)
+    rows = pf.PolynomialMRF({(0, 1, 2, 3): 0.8, (4, 5): 0.6}, size=6).sample(
+        8000, RNG, method="independent"
+    )
     assert found(SpinStructure(6, 4, 0.5), rows.astype(np.int8)) == {(0, 1, 2, 3), (4, 5)}
 
 
@@ -205,7 +207,7 @@ def test_small_blocks_err_on_both_sides_alike():
     """
     graph = nx.random_regular_graph(3, 30, seed=1)
     edges = {tuple(sorted(edge)) for edge in graph.edges}
-    rows = ising(edges, 30, 0.4, 0.0).sample(80 * 118, RNG).astype(np.int8)
+    rows = ising(edges, 30, 0.4, 0.0).sample(80 * 118, RNG, method="independent").astype(np.int8)
     structure = SpinStructure(30, 2, 0.4)
     share = np.mean([structure(part) for part in np.split(rows[RNG.permutation(len(rows))], 80)], 0)
     wrong = [1 - s if e in edges else s for e, s in zip(structure.candidates, share, strict=True)]

@@ -25,7 +25,7 @@ def _chain(n: int, p: int = 5, w: float = 0.6, field: float = 0.0) -> np.ndarray
     for i in range(p - 1):
         weights[i, i + 1] = weights[i + 1, i] = w
     model = pf.IsingModel(weights, np.full(p, field))
-    return np.asarray(model.sample(n, np.random.default_rng(7)))
+    return np.asarray(model.sample(n, np.random.default_rng(7), method="independent"))
 
 
 CHAIN = tuple((f"x{i}", f"x{i + 1}") for i in range(4))

@@ -23,7 +23,7 @@ WEIGHTS = np.zeros((6, 6))
 for _i in range(6):
     WEIGHTS[_i, (_i + 1) % 6] = WEIGHTS[(_i + 1) % 6, _i] = 0.6 * (-1) ** _i
 MODEL = pf.IsingModel(WEIGHTS)
-ROWS = MODEL.sample(30_000, RNG).astype(np.int8)
+ROWS = MODEL.sample(30_000, RNG, method="independent").astype(np.int8)
 CYCLE = {(f"x{i}", f"x{j}") for i, j in combinations(range(6), 2) if WEIGHTS[i, j]}
 
 
@@ -102,13 +102,15 @@ def test_three_levels_are_released():
     schema = pf.Schema({"a": 3, "b": 3, "c": 3, "d": 2})
     table = 0.8 * (1.5 * np.eye(3) - 0.5)
     model = pf.MarkovRandomField(schema, [("a", "b"), ("b", "c")], [table, -table])
-    rows = model.sample(60_000, RNG)
+    rows = model.sample(60_000, RNG, method="independent")
     found = measure_structure(rows, BUDGET, min_weight=0.8, schema=schema)
     assert found.edges == (("a", "b"), ("b", "c"))
 
 
 def test_products_of_three_are_released():
-    rows = pf.PolynomialMRF({(0, 1, 2): 0.7, (2, 3): 0.7}, size=5).sample(30_000, RNG)
+    rows = pf.PolynomialMRF({(0, 1, 2): 0.7, (2, 3): 0.7}, size=5).sample(
+        30_000, RNG, method="independent"
+    )
     found = measure_structure(rows, BUDGET, min_weight=0.6, order=3)
     assert found.edges == (("x2", "x3"), ("x0", "x1", "x2"))
     assert set(found.graph().edges) == {("x0", "x1"), ("x0", "x2"), ("x1", "x2"), ("x2", "x3")}

@@ -144,7 +144,7 @@ def make_people(path: Path, truth: IsingModel, rng: Any) -> None:
 
     from privfield.files import write_whole
 
-    states = truth.sample(PEOPLE, rng)
+    states = truth.sample(PEOPLE, rng, "independent")
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(SYMPTOMS)

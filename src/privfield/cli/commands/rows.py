@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from privfield.schema import Variable
 
 _PIECE_CELLS = 4_000_000  # of codes drawn at a time
-_MOST_ROWS = 200_000
+_MOST_ROWS = 3 * 65_536  # which are balanced with each other, block by block
 _SUFFIXES = (".csv", ".parquet", ".pq")
 
 
@@ -31,9 +31,9 @@ def check_suffix(path: Path) -> None:
 
 
 def choose_method(model: Model, method: str) -> str:
-    """Exact where it fits in memory."""
-    if method not in ("auto", "exact", "gibbs"):
-        raise InputError(f"--method must be auto, exact or gibbs; got {method!r}.")
+    """Balanced where exact inference fits in memory."""
+    if method not in ("auto", "balanced", "independent", "gibbs"):
+        raise InputError(f"--method must be auto, balanced, independent or gibbs; got {method!r}.")
     if method != "auto":
         return method
     from privfield.inference.contraction.plan import DEFAULT_MAX_BYTES
@@ -42,7 +42,7 @@ def choose_method(model: Model, method: str) -> str:
     if isinstance(model, NetworkIsing):
         return "chains"
     size = model.inference_size()
-    return "exact" if size.complete and size.bytes <= DEFAULT_MAX_BYTES else "gibbs"
+    return "balanced" if size.complete and size.bytes <= DEFAULT_MAX_BYTES else "gibbs"
 
 
 def write_rows(

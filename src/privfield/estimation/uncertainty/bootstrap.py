@@ -168,7 +168,7 @@ class _Simulation:
         self.expected = [pilot.model.marginal(each) if each else np.ones(()) for each in names]
 
     def draw(self) -> Measurements:
-        states = self.model.sample(self.rows, rng=self.rng)
+        states = self.model.sample(self.rows, self.rng, "independent")
         stretch = math.sqrt(self.total * self.alike / self.rows)
         tables = []
         for clique, expected, law, centred in zip(

@@ -109,7 +109,7 @@ def _states(
 ) -> tuple[NDArray[Any] | None, bool]:
     """Simulated people as codes, and whether Markov chains agreed; None where it would be slow."""
     if exact:
-        drawn = model.sample(count, rng)
+        drawn = model.sample(count, rng, "independent")
         return ((drawn > 0).astype(np.uint8) if drawn.dtype == np.int8 else drawn), True
     if set(numbers.shape) <= {2} and max(map(len, model._structure()[1])) <= 2:
         from privfield.inference.sampling.dense import ising_states
