@@ -16,7 +16,8 @@ import sys
 import tempfile
 import time
 import traceback
-from dataclasses import astuple, dataclass
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +89,7 @@ def run_tests(copy, arguments, seconds):
             os.dup2(out, 1)
             os.dup2(out, 2)
             os.chdir(copy)
-            sys.path.insert(0, str(copy / "src"))
+            sys.path[:0] = [str(copy / "src"), str(copy)]  # as `python -m pytest` has it
             os.environ.update(PYTHONPATH=str(copy / "src"), PYTHONDONTWRITEBYTECODE="1")
             sys.dont_write_bytecode = True
             code = int(pytest.main([*_OPTIONS, *arguments]))
@@ -119,10 +120,11 @@ def attack(faults, seconds=300.0, jobs=1, tell=lambda fault, seen: None):
     """Plant each fault alone."""
     load_libraries()
     with tempfile.TemporaryDirectory(prefix="privfield-mutants-") as parent:
-        context = multiprocessing.get_context("fork")
-        with context.Pool(jobs, _begin, (parent, seconds)) as pool:
+        context = multiprocessing.get_context("fork")  # an executor: tests may start processes
+        with ProcessPoolExecutor(jobs, context, _begin, (parent, seconds)) as pool:
             found = {}
-            for number, seen in pool.imap_unordered(_one, list(enumerate(faults))):
+            for done in as_completed([pool.submit(_one, each) for each in enumerate(faults)]):
+                number, seen = done.result()
                 found[number] = seen
                 tell(faults[number], seen)
     return [found[number] for number in range(len(faults))]
@@ -144,12 +146,15 @@ def _one(numbered):
         undo()
 
 
-def without_faults(selections, seconds=600.0):
-    """Whether the tests pass where nothing was planted: those that do not."""
-    with tempfile.TemporaryDirectory(prefix="privfield-mutants-") as parent:
-        copy = copy_tree(parent)
-        outcomes = {tests: run_tests(copy, tests, seconds).outcome for tests in selections}
-    return [tests for tests, outcome in outcomes.items() if outcome != "SURVIVED"]
+def without_faults(faults, seconds=600.0, jobs=1):
+    """Which tests do not pass where nothing was planted, in the same surroundings."""
+    harmless = {fault.tests: replace(fault, new=fault.old) for fault in faults}
+    seen = attack(list(harmless.values()), seconds, jobs)
+    return [
+        (tests, each)
+        for tests, each in zip(harmless, seen, strict=True)
+        if each.outcome != "SURVIVED"
+    ]
 
 
 def key(fault):
@@ -182,7 +187,7 @@ def main():
         print(f"{'':16} {seen.by or fault.tests} {seen.how}"[:300], flush=True)
 
     if options.baseline:
-        bad = without_faults(sorted({fault.tests for fault in faults}))
+        bad = without_faults(faults, jobs=options.jobs)
         if bad:
             raise SystemExit(f"fail without any fault: {bad}")
     attack(faults, options.seconds, options.jobs, tell)

@@ -287,9 +287,37 @@ FAULTS = [
     Fault(
         "an outcome is used although another process was first",
         P + "ledger.py",
-        "return self._known(db, number) or data",
+        "return kept_outcome(db, self.job, number) or data",
         "return data",
         tests("privacy/test_ledger.py", "privacy/test_randomness.py"),
+    ),
+    Fault(
+        "a job that another process finished draws on",
+        P + "ledger.py",
+        "                raise Overtaken\n",
+        "                pass\n",
+        contract("another_process", "MultiplicativeWeights"),
+    ),
+    Fault(
+        "a step whose outcome got lost is drawn again",
+        P + "sealing.py",
+        '    if step >= number or last.lower() != _journal_heads(db).get(job, ""):',
+        "    if False:",
+        tests("privacy/test_ledger.py"),
+    ),
+    Fault(
+        "a journal whose last outcome got lost opens",
+        P + "sealing.py",
+        "    if {job: head.hex() for job, head in heads.items()} != _journal_heads(db):",
+        "    if False:",
+        tests("privacy/test_ledger.py"),
+    ),
+    Fault(
+        "a ledger whose last charge got lost opens",
+        P + "sealing.py",
+        '    if (counted.get("charges", 0), counted.get("links", 0)) != (len(order), len(links)):',
+        "    if False:",
+        tests("privacy/test_ledger.py"),
     ),
     Fault(
         "the charge is skipped",

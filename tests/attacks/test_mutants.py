@@ -37,11 +37,14 @@ def test_a_planted_fault_is_caught_and_a_harmless_change_survives(tmp_path):
         "import sys; sys.path.insert(0, sys.argv[1])\n"
         "import mutants\n"
         "from planted_faults import Fault, tests\n"
-        "def fault(new): return Fault('', 'privacy/laws.py', 'width**2 / 8', new, "
-        "tests('privacy/test_laws.py'))\n"
-        "found = mutants.attack([fault('width**2 / 9'), fault('width**2 / (4 + 4)')])\n"
+        "def fault(new, seen): return Fault('', 'privacy/laws.py', 'width**2 / 8', new, seen)\n"
+        "laws, races = tests('privacy/test_laws.py'), ('tests/privacy/test_ledger.py', '-k', "
+        "'eight_processes')\n"
+        "harmless = 'width**2 / (4 + 4)'\n"
+        "faults = [fault('width**2 / 9', laws), fault(harmless, laws), fault(harmless, races)]\n"
+        "found = mutants.attack(faults)\n"
         "print([seen.outcome for seen in found])\n"
     )
     line = [sys.executable, "-c", program, str(SCRIPT.parent)]
     done = subprocess.run(line, capture_output=True, text=True, timeout=300, cwd=tmp_path)
-    assert done.stdout.strip() == "['caught', 'SURVIVED']", done.stdout + done.stderr
+    assert done.stdout.strip() == "['caught', 'SURVIVED', 'SURVIVED']", done.stdout + done.stderr
