@@ -165,6 +165,27 @@ def test_a_job_that_is_known_costs_nothing(call, desk):
     assert code == 3 and "Remaining: nothing" in err and not (desk / "c.pf").exists()
 
 
+def test_a_refused_fit_leaves_no_ledger_that_blocks_the_next(call, desk):
+    line = ("fit", "patients.csv", "-s", "schema.toml", "--cliques", "all-pairs", "--yes")
+    line = (*line, "--ledger", "l", "-o", "m.pf")
+    for _ in range(2):
+        code, _, err = call(*line, "-e", "2", "--total", "1")
+        assert code == 3 and "budget refused" in err and not (desk / "m.pf").exists()
+        with pytest.raises(pf.InputError, match="empty file"):
+            pf.Ledger("l")
+    assert call(*line, "-e", "2", "--total", "2")[0] == 0  # another total
+    assert pf.Ledger("l").total == pf.PureDP(2) and len(pf.Ledger("l").charges()) == 1
+    assert call(*line, "-e", "1", "--force")[0] == 3
+    assert len(pf.Ledger("l").charges()) == 1  # what was charged stays
+
+
+def test_an_emptied_ledger_is_like_none(call, desk):
+    line = ("fit", "patients.csv", "-s", "schema.toml", "--cliques", "all-pairs", "--yes")
+    pf.Ledger("l", total=pf.PureDP(1)).withdraw()
+    assert call(*line, "-e", "2", "--ledger", "l", "-o", "m.pf")[0] == 0
+    assert pf.Ledger("l").total == pf.PureDP(2)
+
+
 def test_a_promise_that_is_none_is_called_so(call, desk):
     line = ("fit", "patients.csv", "-s", "schema.toml", "--cliques", "all-pairs", "-o", "m.pf")
     for budget in (("-e", "50"), ("--rho", "20")):

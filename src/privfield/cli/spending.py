@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,7 +46,15 @@ class Spending:
         if not Path(path).exists():
             _check_folder(path)
         else:
-            self._connect(None if total is None else self._total)
+            self._find(None if total is None else self._total)
+
+    def _find(self, total: Budget | None) -> None:
+        """Open the ledger that is there; an empty file, left by a refused charge, is none yet."""
+        from privfield.privacy.ledger import NoLedger
+
+        with suppress(NoLedger):
+            self._connect(None)
+            self._connect(total)  # refuses another total
 
     def _connect(self, total: Budget | None) -> None:
         from privfield.privacy.ledger import Ledger
@@ -55,7 +63,7 @@ class Spending:
         try:
             self.ledger = Ledger(self.path, total, self._adjacency)
         except InputError as error:
-            raise InputError(f"--ledger: {str(error).removeprefix('path: ')}") from None
+            raise type(error)(f"--ledger: {str(error).removeprefix('path: ')}") from None
         self._known = {charge.job for charge in self.ledger.charges()}
 
     def open(self) -> Ledger | None:
@@ -125,7 +133,7 @@ class Spending:
         """Ctrl-C says what was charged before it ends the command."""
         try:
             yield
-        except InputError:
+        except (InputError, BudgetRefused):
             self._forget()
             raise
         except KeyboardInterrupt:

@@ -64,6 +64,10 @@ CREATE TABLE results (job TEXT PRIMARY KEY REFERENCES charges(job), data BLOB NO
 """
 
 
+class NoLedger(InputError):
+    """There is nothing at that place, or an empty file."""
+
+
 @dataclass(frozen=True)
 class Charge:
     """One line of the ledger."""
@@ -110,7 +114,7 @@ class Ledger:
                 f"total must be pf.PureDP, pf.ZCDP or pf.ApproxDP; got {type(total).__name__}."
             )
         if not self.path.exists() and total is None:
-            raise InputError(f"path: there is no ledger {str(path)!r}; to make one, give a total.")
+            raise NoLedger(f"path: there is no ledger {str(path)!r}; to make one, give a total.")
         if stable is not None and not (
             isinstance(total, ApproxDP) and 0 <= stable <= total.exact_delta
         ):
@@ -123,7 +127,7 @@ class Ledger:
         with self._transaction("read" if total is None else "create") as db:
             if not _is_ledger(db, self.path):
                 if total is None:
-                    raise InputError(f"{str(path)!r} is an empty file; to start, give a total.")
+                    raise NoLedger(f"{str(path)!r} is an empty file; to start, give a total.")
                 _create(db, total, wanted or Adjacency.REPLACE_ONE, stable)
             check_whole(db)
             state = _read_state(db)
