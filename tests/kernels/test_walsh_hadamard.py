@@ -5,8 +5,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import privfield as pf
-from privfield.kernels.walsh_hadamard import walsh_hadamard
+from privfield.kernels.walsh_hadamard import transform
+
+
+def transformed(values):
+    found = values.copy()
+    transform(found)
+    return found
 
 
 def direct(values, chosen):
@@ -23,7 +28,7 @@ def direct(values, chosen):
 @given(st.integers(0, 9), st.integers(0, 2**32 - 1))
 def test_all_sums_are_those_of_the_definition(p, seed):
     values = np.random.default_rng(seed).integers(-1000, 1000, 2**p).astype(float)
-    found = walsh_hadamard(values.copy())
+    found = transformed(values)
     assert found.tolist() == [direct(values, chosen) for chosen in range(2**p)]
 
 
@@ -32,29 +37,7 @@ def test_large_sizes_use_blocks_and_strips(p):
     """Whole numbers, so that sums are exact in any order."""
     rng = np.random.default_rng(p)
     values = rng.integers(-1000, 1000, 2**p).astype(float)
-    found = walsh_hadamard(values.copy())
+    found = transformed(values)
     some = [0, 1, 2**p - 1, 2 ** (p - 1), *rng.integers(0, 2**p, 8).tolist()]
     assert [found[k] for k in some] == [direct(values, k) for k in some]
-    assert (walsh_hadamard(found) == values * 2**p).all()
-
-
-def test_it_works_in_place():
-    values = np.array([1.0, 2.0])
-    assert walsh_hadamard(values) is values and values.tolist() == [3.0, -1.0]
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        np.zeros(3),
-        np.zeros(0),
-        np.zeros((2, 2)),
-        np.zeros(4, np.float32),
-        np.zeros(8)[::2],
-        [1.0, 2.0],
-        np.broadcast_to(np.zeros(1), 4),
-    ],
-)
-def test_other_arrays_are_refused(wrong):
-    with pytest.raises(pf.InputError, match="values must be"):
-        walsh_hadamard(wrong)
+    assert (transformed(found) == values * 2**p).all()

@@ -1,7 +1,7 @@
 """The fast Walsh–Hadamard transform, in place. Import lazily: numba takes a moment.
 
 Number s of 2^p stands for the state x ∈ {−1,+1}^p with x_j = −1 where bit j of s is set (bit 0 is
-the lowest), and equally for the set of variables whose bits are set. `walsh_hadamard` turns values
+the lowest), and equally for the set of variables whose bits are set. `transform` turns values
 f(x) of states into Σ_x f(x)·Π_{j in I} x_j of sets I. Twice gives 2^p times the original.
 """
 
@@ -11,32 +11,9 @@ from typing import Any
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
-
-from privfield.errors import InputError
 
 _BLOCK = 1 << 12  # numbers that stay in the nearest cache
 _LEVELS = 8  # of high bits that are done at one visit of memory
-
-
-def walsh_hadamard(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Transform 2^p float64 numbers in place, p · 2^p additions; returns its argument.
-
-    >>> import numpy as np
-    >>> walsh_hadamard(np.array([1.0, 0.0, 0.0, 2.0])).tolist()
-    [3.0, -1.0, -1.0, 3.0]
-    """
-    size = values.size if isinstance(values, np.ndarray) else 0
-    if (
-        size < 1
-        or size & (size - 1)
-        or values.ndim != 1
-        or values.dtype != np.float64
-        or not (values.flags.c_contiguous and values.flags.writeable)
-    ):
-        raise InputError("values must be a writeable, contiguous array of 2^p float64 numbers.")
-    transform(values)
-    return values
 
 
 @njit("void(float64[::1], uint64, uint64, uint64)", cache=True, nogil=True)
@@ -83,7 +60,7 @@ def _first_eight(a: Any, start: Any, size: Any) -> None:
 
 @njit("void(float64[::1])", cache=True, nogil=True)
 def transform(a: Any) -> None:
-    """The transform without checks, for other compiled loops."""
+    """2^p contiguous numbers, in place: p · 2^p additions, and nothing is checked."""
     size = np.uint64(a.size)
     block = min(size, np.uint64(_BLOCK))
     for start in range(np.uint64(0), size, block):

@@ -161,6 +161,24 @@ def test_draws_answer_any_question():
         uncertainty(learner.model_, learner.measurements_).bootstrap(3)
 
 
+@pytest.mark.parametrize("kind", ["mixed", "moments"])
+def test_all_draws_at_once_answer_like_one_model_after_the_other(kind):
+    _, learner = fitted(kind, 3, pf.ZCDP(0.2), 5_000)
+    found = uncertainty(learner.model_, learner.measurements_)
+    boot = found.bootstrap(400, np.random.default_rng(2))
+    names = learner.model_.schema.names
+    first, second, third = (learner.model_.schema[name].levels[-1] for name in names[:3])
+    for event, known in [
+        ({names[0]: first}, {}),
+        ({names[0]: first}, {names[2]: third}),
+        ({names[1]: second, names[0]: first}, {names[2]: third}),
+    ]:
+        slow = boot.probability(event, known, 0.9)
+        quick = found.probability(event, known, 0.9, np.random.default_rng(2))
+        for end in ("estimate", "low", "high"):
+            assert getattr(quick, end) == pytest.approx(getattr(slow, end), abs=1e-9)
+
+
 # -- the algebra, against enumeration --------------------------------------------------------------
 
 

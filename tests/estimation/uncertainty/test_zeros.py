@@ -88,9 +88,11 @@ def test_copies_leave_more_open_and_say_so():
     assert edges["a", "c"].low is None  # a rule ties them
     assert edges["a", "d"].low is None  # two rules tie them together
     assert edges["a", "b"].high > 2  # or b-c
-    answer = found.bootstrap(replicates=100, rng=np.random.default_rng(0))
+    answer = found.bootstrap(replicates=400, rng=np.random.default_rng(0))
     interval = answer.probability({"a": "yes"}, {"b": "0"})
     assert 0 < interval.high - interval.low < 0.3
+    quick = found.probability({"a": "yes"}, {"b": "0"}, 0.95, np.random.default_rng(0))
+    assert (quick.low, quick.high) == pytest.approx((interval.low, interval.high), abs=1e-9)
 
 
 def test_large_models_know_what_the_rules_say(monkeypatch):

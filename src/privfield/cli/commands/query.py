@@ -13,8 +13,9 @@ from privfield.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from numpy.random import Generator
+
     from privfield.estimation.uncertainty.bootstrap import Bootstrap
-    from privfield.estimation.uncertainty.delta_method import Uncertainty
     from privfield.models.base import Model
     from privfield.models.question import Question
     from privfield.progress import ProgressCallback
@@ -122,6 +123,8 @@ def answer(
     progress: ProgressCallback | None = None,
 ) -> tuple[float, float | None, float | None]:
     """The probability and, where the model's measurements tell, the ends of its interval."""
+    import numpy as np
+
     from privfield.estimation.uncertainty.bootstrap import probability_from
 
     if question.given and probability_from(model, question.given, {}) == 0:
@@ -139,25 +142,24 @@ def answer(
         if share.low is not None and share.high is not None:
             code = model.schema[name].code(wanted)
             return estimate, min(estimate, share.low[code]), max(estimate, share.high[code])
-    draws = _draws(found, measurements, progress)
-    if draws is None:
-        return estimate, None, None
-    interval = draws.probability(question.event, question.given, level)
+    rng = np.random.default_rng(0)  # the same question has the same answer
+    if found is not None:
+        interval = found.probability(question.event, question.given, level, rng)
+    else:
+        draws = _simulated_studies(measurements, rng, progress)
+        if draws is None:
+            return estimate, None, None
+        interval = draws.probability(question.event, question.given, level)
     return estimate, min(estimate, float(interval.low)), max(estimate, float(interval.high))
 
 
-def _draws(
-    found: Uncertainty | None, measurements: Any, progress: ProgressCallback | None
+def _simulated_studies(
+    measurements: Any, rng: Generator, progress: ProgressCallback | None
 ) -> Bootstrap | None:
-    """Models as they would come out again: by the delta method, or else by simulated studies."""
-    import numpy as np
-
+    """Models as they would come out again, where the delta method is ruled out."""
     from privfield.estimation.uncertainty.bootstrap import bootstrap
     from privfield.mechanisms.tables.measurements import Measurements
 
-    rng = np.random.default_rng(0)  # the same question has the same answer
-    if found is not None:
-        return found.bootstrap(replicates=400, rng=rng)
     if not isinstance(measurements, Measurements):
         return None
     try:

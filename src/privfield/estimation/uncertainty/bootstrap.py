@@ -84,17 +84,8 @@ class Bootstrap:
             raise InputError(f"level must lie between 0 and 1; got {level}.")
         if scale not in _SCALES:
             raise InputError(f"scale must be one of {', '.join(_SCALES)}; got {scale!r}.")
-        there, back = _SCALES[scale]
-
-        def ask(model: Model) -> Table:
-            return np.asarray(there(np.asarray(query(model), np.float64)))
-
-        origin, answer = ask(self.pilot), ask(self.model)
-        errors = np.stack([ask(model) for model in self.models]) - origin
-        tail = (1 - level) / 2
-        low, high = np.quantile(errors, [tail, 1 - tail], axis=0, method="weibull")
-        least, most = np.minimum(origin - high, answer), np.maximum(origin - low, answer)
-        return Interval(back(answer), back(least), back(most), level)
+        answers = [np.asarray(query(m), np.float64) for m in (self.model, self.pilot, *self.models)]
+        return basic_interval(answers[0], answers[1], np.stack(answers[2:]), level, scale)
 
     def marginal(self, names: Sequence[str], level: float = 0.95) -> Interval:
         """The joint distribution of some variables, with an interval for each cell."""
@@ -112,6 +103,19 @@ class Bootstrap:
     def log_odds_ratio(self, first: str, second: str, level: float = 0.95) -> Interval:
         """Log odds ratios between two variables, each level against its first one."""
         return self.interval(lambda m: _log_odds_ratio(m, first, second), level)
+
+
+def basic_interval(
+    answer: Table, origin: Table, again: Table, level: float, scale: str
+) -> Interval:
+    """Around the answer of the pilot, `origin`, by how far those of its replicates are from it."""
+    there, back = _SCALES[scale]
+    middle, own = np.asarray(there(origin)), np.asarray(there(answer))
+    tail = (1 - level) / 2
+    errors = np.asarray(there(again)) - middle
+    low, high = np.quantile(errors, [tail, 1 - tail], axis=0, method="weibull")
+    least, most = np.minimum(middle - high, own), np.maximum(middle - low, own)
+    return Interval(back(own), back(least), back(most), level)
 
 
 def bootstrap(

@@ -75,17 +75,19 @@ class Numbers:
     def model(self, values: Table, like: Model) -> MarkovRandomField:
         """The model with these coordinates and the variables of `like`."""
         names = like.schema.names
-        cliques, tables = [], []
+        cliques = [tuple(names[v] for v in scope) for scope in self.scopes]
+        return MarkovRandomField(like.schema, cliques, self.tables(values), stamp=like.stamp)
+
+    def tables(self, values: Table) -> list[Table]:
+        """The table of each scope; coordinates are the last axis of `values`, others stay."""
+        found, more = [], values.shape[:-1]
         for scope, place in self.places():
-            sizes = [self.shape[v] - 1 for v in scope]
-            table = values[place].reshape(sizes)
-            for axis, v in enumerate(scope):
-                table = np.moveaxis(
-                    np.tensordot(contrasts(self.shape[v]), table, (1, axis)), 0, axis
-                )
-            cliques.append(tuple(names[v] for v in scope))
-            tables.append(table)
-        return MarkovRandomField(like.schema, cliques, tables, stamp=like.stamp)
+            table = values[..., place].reshape(*more, *(self.shape[v] - 1 for v in scope))
+            for axis, v in enumerate(scope, len(more)):
+                turned = np.tensordot(contrasts(self.shape[v]), table, (1, axis))
+                table = np.moveaxis(turned, 0, axis)
+            found.append(table)
+        return found
 
 
 def places(shape: Sequence[int], scopes: Sequence[Scope]) -> Iterator[tuple[Scope, slice]]:

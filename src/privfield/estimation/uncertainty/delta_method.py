@@ -42,16 +42,20 @@ from privfield.estimation.uncertainty.strengths import (
     structural,
 )
 from privfield.estimation.uncertainty.zeros import across, is_determined, undetermined
-from privfield.inference.factors import Table
+from privfield.inference.exact import probabilities
+from privfield.inference.factors import Table, structural_zeros
 from privfield.models.base import Model
 from privfield.models.mrf import MarkovRandomField
 
 if TYPE_CHECKING:
-    from privfield.estimation.uncertainty.bootstrap import Bootstrap
+    from collections.abc import Mapping
+
+    from privfield.estimation.uncertainty.bootstrap import Bootstrap, Interval
 
 MOST_PARAMETERS = 2000  # of the delta method: beyond, simulating their covariance takes minutes
 _MOST_CLIQUES = 5000
 _IMPOSSIBLE = 1e-12  # shares up to this are those of levels that cannot occur
+_REPLICATES = 400  # that an interval of a probability comes from
 _PILOT = 16.0  # prior variance of the pilot, as in `bootstrap`
 
 
@@ -160,19 +164,47 @@ class Uncertainty:
         """
         from privfield.estimation.uncertainty.bootstrap import Bootstrap
 
-        if isinstance(replicates, bool) or not isinstance(replicates, int) or replicates < 20:
-            raise InputError(f"replicates must be a whole number from 20; got {replicates!r}.")
-        random = check_rng(rng)
-        values, vectors = np.linalg.eigh(self.covariance)
-        root = vectors * np.sqrt(np.maximum(values, 0))
-        errors = random.standard_normal((replicates, len(self.pilot))) @ root.T
-        bias = self.pilot - self.centre
         build = self.numbers.model
+        again = self._replicates(replicates, rng)
         return Bootstrap(
             self.model.to_mrf(),
             build(self.pilot, self.model),
-            tuple(build(self.pilot + bias + error, self.model) for error in errors),
+            tuple(build(values, self.model) for values in again),
         )
+
+    def probability(
+        self,
+        event: Mapping[str, object],
+        given: Mapping[str, object],
+        level: float = 0.95,
+        rng: np.random.Generator | None = None,
+    ) -> Interval:
+        """P(event | given): what `bootstrap` answers with 400 replicates, all of them at once."""
+        from privfield.estimation.uncertainty.bootstrap import basic_interval, probability_from
+
+        check_level(level)
+        schema, own = self.model.schema, probability_from(self.model, event, given)
+        codes = [
+            {schema.index(name): schema[name].code(level) for name, level in side.items()}
+            for side in (event, given)
+        ]
+        values = np.vstack([self.pilot, self._replicates(_REPLICATES, rng)])
+        zeros = structural_zeros(schema)
+        tables = [*self.numbers.tables(values), *zeros.tables]
+        cliques = [*self.numbers.scopes, *zeros.cliques]
+        found = probabilities(schema.shape, cliques, tables, len(values), *codes)
+        return basic_interval(np.asarray(own), found[0], found[1:], level, "logit")
+
+    def _replicates(self, count: int, rng: np.random.Generator | None) -> Table:
+        """Coordinates of pilots as they would come out again, one row each."""
+        if isinstance(count, bool) or not isinstance(count, int) or count < 20:
+            raise InputError(f"replicates must be a whole number from 20; got {count!r}.")
+        random = check_rng(rng)
+        values, vectors = np.linalg.eigh(self.covariance)
+        root = vectors * np.sqrt(np.maximum(values, 0))
+        errors = random.standard_normal((count, len(self.pilot))) @ root.T
+        bias = self.pilot - self.centre
+        return np.asarray(self.pilot + bias + errors)
 
 
 def uncertainty(

@@ -73,10 +73,11 @@ def _probabilities(model: Model, p: int) -> Table:
 
 def parity_moments(probabilities: Table) -> Table:
     """E[Π_{i in S} x_i], x = ±1, for every set S of variables; bit p−1−i of S is variable i."""
-    from privfield.kernels.walsh_hadamard import walsh_hadamard
-
-    # there a bit says −1, here the second level is +1: the states in reverse
-    return walsh_hadamard(np.ascontiguousarray(probabilities.ravel()[::-1]))
+    found = probabilities.ravel()
+    for bit in range(found.size.bit_length() - 1):
+        low, high = found.reshape(-1, 2, 1 << bit).swapaxes(0, 1)
+        found = np.stack([low + high, high - low], axis=1).ravel()
+    return found
 
 
 # -- by simulation ---------------------------------------------------------------------------------
