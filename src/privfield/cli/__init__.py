@@ -17,6 +17,7 @@ from typing import Annotated, Any
 
 import typer
 
+from privfield.cli.arguments.options import flow
 from privfield.cli.commands import (
     audit,
     check,
@@ -50,22 +51,12 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for module in (
-    demo,
-    init,
-    check,
-    plan,
-    fit,
-    report,
-    query,
-    sample,
-    export,
-    structure,
-    peer,
-    ledger,
-    audit,
-):
-    module.add_to(app)
+_COMMANDS = (
+    *(demo, init, check, plan, fit, report, query, sample, export, structure, peer, ledger, audit),
+)  # as --help lists them
+for module in _COMMANDS:  # the command has the name of its file
+    name = module.__name__.rpartition(".")[2]
+    app.command(name, help=flow(module.HELP))(getattr(module, name))
 
 
 def _version(wanted: bool) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from privfield.cli.arguments.budget import in_words, read_total
+from privfield.cli.terminal.bars import bars
 from privfield.cli.terminal.console import is_terminal, note, warn
 from privfield.cli.terminal.exit_codes import INTERRUPTED, Stopped
 from privfield.errors import BudgetRefused, InputError
@@ -139,6 +140,21 @@ class Spending:
         except KeyboardInterrupt:
             note(f"\nprivfield: interrupted, no file was written. {self._after(learner)}")
             raise Stopped(INTERRUPTED) from None
+
+    @contextmanager
+    def pay(
+        self,
+        learner: Any,
+        yes: bool,
+        always: bool = True,
+        totals: Mapping[str, int] | None = None,
+    ) -> Iterator[None]:
+        """Ask; then the learner charges this ledger, and bars show how far it is."""
+        self.check()
+        ask(yes or self.is_known, always)
+        with bars("reading", totals) as progress:
+            learner.set_params(ledger=self.open(), progress=progress)
+            yield
 
     def _forget(self) -> None:
         """Take back a ledger made for a release that was refused: its total is not settled yet."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -14,10 +14,7 @@ def flow(text: str) -> str:
 
 def number(text: str) -> float:
     """A number above 0 as people write it: 1, 0.5, 1e-6."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = float("nan")
+    value = _float(text)
     if not 0 < value < float("inf"):
         raise typer.BadParameter(f"it must be a number above 0, such as 1 or 1e-6; got {text!r}.")
     return value
@@ -25,10 +22,7 @@ def number(text: str) -> float:
 
 def chance(text: str) -> float:
     """δ: a number from 0 to below 1."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = float("nan")
+    value = _float(text)
     if not 0 <= value < 1:
         raise typer.BadParameter(
             f"it must be a number from 0 to below 1, such as 1e-6; got {text!r}."
@@ -38,15 +32,19 @@ def chance(text: str) -> float:
 
 def count(text: str) -> int:
     """A whole number from 0, also written as 1e7 or 10,000."""
-    try:
-        value = float(text.replace(",", "").replace("_", ""))
-        if value < 0 or value != int(value):
-            raise ValueError
-    except (ValueError, OverflowError):
+    value = _float(text.replace(",", "").replace("_", ""))
+    if not 0 <= value < float("inf") or value % 1:
         raise typer.BadParameter(
             f"it must be a whole number from 0, such as 5000 or 1e7; got {text!r}."
-        ) from None
+        )
     return int(value)
+
+
+def _float(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return float("nan")
 
 
 def neighbours(text: str) -> str:
@@ -120,7 +118,16 @@ Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, fo
 Force = Annotated[bool, typer.Option("--force", help="Replace an existing output.")]
 
 
-def output(metavar: str, what: str) -> typer.models.OptionInfo:
+def output(metavar: str, what: str) -> Any:
     """The option -o."""
-    found: typer.models.OptionInfo = typer.Option("--output", "-o", metavar=metavar, help=what)
-    return found
+    return typer.Option("--output", "-o", metavar=metavar, help=what)
+
+
+def text(metavar: str, what: str) -> Any:
+    """An option of one command that takes a text."""
+    return typer.Option(metavar=metavar, help=what)
+
+
+def positive(metavar: str, what: str) -> Any:
+    """An option of one command that takes a number above 0."""
+    return typer.Option(metavar=metavar, parser=number, help=what)

@@ -18,11 +18,6 @@ the proofs for all sizes.
 """
 
 
-def add_to(app: typer.Typer) -> None:
-    """Make this a command of the application."""
-    app.command("audit", help=options.flow(HELP))(audit)
-
-
 def audit(json: options.Json = False) -> None:
     """Run all checks, print a line for each."""
     from privfield.audit.run import NOT_AUDITED, audits, run_audit

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-import typer
-
 from privfield.cli.arguments import options
 from privfield.cli.terminal.console import say, say_json
 
@@ -16,11 +14,6 @@ Example:  [bold]privfield check symptoms.csv --schema symptoms.toml[/bold]
 The numbers are exact, no noise protects anybody in them: never publish or store them. Nothing is
 charged, because nothing may leave.
 """
-
-
-def add_to(app: typer.Typer) -> None:
-    """Make this a command of the application."""
-    app.command("check", help=options.flow(HELP))(check)
 
 
 def check(file: options.DataFile, schema: options.SchemaFile, json: options.Json = False) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from privfield.cli.arguments import options
 from privfield.cli.terminal.console import note, say, say_json
 
@@ -39,11 +37,6 @@ EDGES = {  # Ising weights of the truth; all other pairs are unrelated given the
     ("focus", "restless"): 0.2,
     ("slowness", "restless"): -0.3,
 }
-
-
-def add_to(app: typer.Typer) -> None:
-    """Make this a command of the application."""
-    app.command("demo", help=options.flow(HELP))(demo)
 
 
 def demo(

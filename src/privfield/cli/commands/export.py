@@ -25,11 +25,6 @@ high) where it is known.
 FORMATS = ("graphml", "uai", "qgraph", "json")
 
 
-def add_to(app: typer.Typer) -> None:
-    """Make this a command of the application."""
-    app.command("export", help=options.flow(HELP))(export)
-
-
 def export(
     model: options.ModelFile,
     to: Annotated[str, typer.Option(metavar="|".join(FORMATS), help="The format.")],

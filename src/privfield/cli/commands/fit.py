@@ -12,10 +12,8 @@ from privfield.cli.terminal.console import note, say, say_json, say_stamp
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from privfield.cli.spending import Spending
     from privfield.mechanisms.forecasting.forecast import Forecast
     from privfield.mechanisms.forecasting.study import Study
-    from privfield.privacy.budgets import Budget
     from privfield.schema import Schema
 
 HELP = """Learn a model of FILE under differential privacy. Shows the cost, then asks.
@@ -29,11 +27,6 @@ is free: report, query, sample, export.
 """
 
 
-def add_to(app: typer.Typer) -> None:
-    """Make this a command of the application."""
-    app.command("fit", help=options.flow(HELP))(fit)
-
-
 def fit(
     file: options.DataFile,
     schema: options.SchemaFile,
@@ -43,16 +36,12 @@ def fit(
     rho: options.Rho = None,
     cliques: Annotated[
         str,
-        typer.Option(
-            metavar="C",
-            help="auto, all-pairs, learn, 'smoker,age; age,region', or a .json list of lists.",
+        options.text(
+            "C", "auto, all-pairs, learn, 'smoker,age; age,region', or a .json list of lists."
         ),
     ] = "auto",
     method: Annotated[
-        str,
-        typer.Option(
-            metavar="M", help="auto, naive-mle, cgm, moments, frank-wolfe, pseudolikelihood."
-        ),
+        str, options.text("M", "auto, naive-mle, cgm, moments, frank-wolfe, pseudolikelihood.")
     ] = "auto",
     adjacency: options.Adjacency = "replace-one",
     ledger: options.LedgerFile = None,
@@ -61,15 +50,10 @@ def fit(
     n: Annotated[
         int | None,
         typer.Option(
-            "--n",
-            metavar="N",
-            parser=options.count,
-            help="Rows, or a guess, for forecasts.",
+            "--n", metavar="N", parser=options.count, help="Rows, or a guess, for forecasts."
         ),
     ] = None,
-    max_memory: Annotated[
-        str | None, typer.Option(metavar="8GB", help="What exact inference may use.")
-    ] = None,
+    max_memory: Annotated[str | None, options.text("8GB", "What exact inference may use.")] = None,
     insecure_seed: options.Seed = None,
     yes: options.Yes = False,
     force: options.Force = False,
@@ -82,10 +66,11 @@ def fit(
     from privfield.cli.arguments.files import check_output, open_data, read_schema
     from privfield.cli.commands.learners import check_choices, labelled, make_learner, ways_for
     from privfield.cli.commands.learners import in_words as in_words_of
-    from privfield.cli.spending import Spending, ask
+    from privfield.cli.spending import Spending, warn_of_seed
     from privfield.cli.terminal.bars import bars
     from privfield.learners.base import attach_card
     from privfield.mechanisms.forecasting.choose import forecasts, ranked
+    from privfield.mechanisms.forecasting.study import table_study
     from privfield.words import counted
 
     budget = read_budget(epsilon, delta, rho)
@@ -103,18 +88,23 @@ def fit(
     check_choices(method, rules, wanted)
     size = None if max_memory is None else check_bytes(max_memory, "--max-memory")
     with purse.watch(None), bars("counting rows"):
-        study = _study(rules, n, file, budget, adjacency, wanted, size)
+        study = table_study(
+            *(file, rules, budget, adjacency),
+            declared_rows=n,
+            listed=None if isinstance(wanted, str) else tuple(map(rules.clique, wanted)),
+            max_memory=size,
+        )
         ways = ranked(forecasts(study, ways_for(method, wanted)), study)
     learner = make_learner(ways[0].name, study, method, wanted, size, common)
     with purse.watch(learner):
-        _announce(file, rules, adjacency, purse, insecure_seed)
+        unit = "one row" if rules.unit is None else f"one person ({rules.unit.column})"
+        warn_of_seed(insecure_seed)
+        note(f"This will spend  {purse.spending()}, for {unit} of {file} ({adjacency})")
+        note(f"Ledger           {purse.preview()}")
         note(f"Measured         {in_words_of(ways[0].name, rules, wanted)}")
         expected = _promise_error(ways, study, method == "auto" and wanted == "auto")
         _remind(rules)
-        purse.check()
-        ask(yes or purse.is_known)
-        with bars("reading", {} if study.guessed else {"counting": study.n}) as progress:
-            learner.set_params(ledger=purse.open(), progress=progress)
+        with purse.pay(learner, yes, totals={} if study.guessed else {"counting": study.n}):
             learner.fit(file)
             if learner.model_.card is None:
                 attach_card(learner)
@@ -151,38 +141,6 @@ def fit(
         left = in_words(purse.ledger.remaining)
         say(f"Ledger: {ledger}, job {purse.job}{before}; {left} left.")
     note(f"Next, at no further cost: privfield report {target} -o report.html")
-
-
-def _study(
-    schema: Schema,
-    rows: int | None,
-    file: str,
-    budget: Budget,
-    adjacency: str,
-    cliques: Any,
-    max_memory: float | None,
-) -> Study:
-    """What `privfield plan` would be asked."""
-    from privfield.mechanisms.forecasting.study import table_study
-
-    return table_study(
-        file,
-        schema,
-        budget,
-        adjacency,
-        declared_rows=rows,
-        listed=None if isinstance(cliques, str) else tuple(map(schema.clique, cliques)),
-        max_memory=max_memory,
-    )
-
-
-def _announce(file: str, schema: Schema, adjacency: str, purse: Spending, seed: int | None) -> None:
-    from privfield.cli.spending import warn_of_seed
-
-    unit = "one row" if schema.unit is None else f"one person ({schema.unit.column})"
-    warn_of_seed(seed)
-    note(f"This will spend  {purse.spending()}, for {unit} of {file} ({adjacency})")
-    note(f"Ledger           {purse.preview()}")
 
 
 def _promise_error(ways: Sequence[Forecast], study: Study, open_choice: bool) -> float | None:

@@ -20,17 +20,10 @@ outside the schema are read as.
 """
 
 
-def add_to(app: typer.Typer) -> None:
-    """Make this a command of the application."""
-    app.command("init", help=options.flow(HELP))(init)
-
-
 def init(
     file: options.DataFile,
     output: Annotated[str, options.output("S", "The schema file to write.")] = "schema.toml",
-    levels: Annotated[
-        str | None, typer.Option(metavar="no,yes", help="What every column may hold.")
-    ] = None,
+    levels: Annotated[str | None, options.text("no,yes", "What every column may hold.")] = None,
     levels_are_public: Annotated[
         bool,
         typer.Option(

@@ -19,11 +19,6 @@ Example:  [bold]privfield ledger study.ledger[/bold]
 """
 
 
-def add_to(app: typer.Typer) -> None:
-    """Make this a command of the application."""
-    app.command("ledger", help=options.flow(HELP))(ledger)
-
-
 def ledger(
     path: Annotated[str, typer.Argument(metavar="L", help="The ledger file.")],
     json: options.Json = False,

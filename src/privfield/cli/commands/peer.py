@@ -20,11 +20,6 @@ outcome per line: 1/0, yes/no, true/false.
 """
 
 
-def add_to(app: typer.Typer) -> None:
-    """Make this a command of the application."""
-    app.command("peer", help=options.flow(HELP))(peer)
-
-
 def peer(
     edges: Annotated[str, typer.Argument(metavar="EDGES", help="The public network.")],
     outcomes: Annotated[str, typer.Argument(metavar="OUTCOMES", help="One outcome per node.")],
@@ -36,20 +31,14 @@ def peer(
         bool, typer.Option("--field", help="Estimate a tilt toward positive as well.")
     ] = False,
     method: Annotated[
-        str,
-        typer.Option(
-            metavar="M", help="auto, sufficient-statistic, local or objective-perturbation."
-        ),
+        str, options.text("M", "auto, sufficient-statistic, local or objective-perturbation.")
     ] = "auto",
     scaling: Annotated[
-        str, typer.Option(metavar="S", help="laplacian, mean-degree, regular or none.")
+        str, options.text("S", "laplacian, mean-degree, regular or none.")
     ] = "laplacian",
-    missing: Annotated[
-        str, typer.Option(metavar="error|negative", help="Nodes without an outcome.")
-    ] = "error",
+    missing: Annotated[str, options.text("error|negative", "Nodes without an outcome.")] = "error",
     prevalence: Annotated[
-        float | None,
-        typer.Option(metavar="P", parser=options.number, help="A public guess of the share."),
+        float | None, options.positive("P", "A public guess of the share.")
     ] = None,
     ledger: options.LedgerFile = None,
     total: options.Total = None,
@@ -62,8 +51,7 @@ def peer(
     """Say what is protected, spend, estimate, write."""
     from privfield.cli.arguments.budget import read_budget
     from privfield.cli.arguments.files import check_output
-    from privfield.cli.spending import Spending, ask, warn_of_seed
-    from privfield.cli.terminal.bars import bars
+    from privfield.cli.spending import Spending, warn_of_seed
     from privfield.data.network.read import read_network
     from privfield.data.sources.paths import check_data_path
     from privfield.errors import InputError
@@ -92,17 +80,13 @@ def peer(
         job=purse.job,
         insecure_seed=insecure_seed,
     )
-    with purse.watch(learner):
-        purse.check()
-        ask(yes or purse.is_known, always=False)
-        with bars("reading") as progress:
-            learner.set_params(ledger=purse.open(), progress=progress)
-            _in_options(lambda: learner.fit(network, outcomes))
-            if learner.model_ is None:
-                raise InputError("--method: this method found no β; nothing was written.")
-            if learner.model_.card is None:
-                attach_card(learner)
-            learner.model_.save(target)
+    with purse.watch(learner), purse.pay(learner, yes, always=False):
+        _in_options(lambda: learner.fit(network, outcomes))
+        if learner.model_ is None:
+            raise InputError("--method: this method found no β; nothing was written.")
+        if learner.model_.card is None:
+            attach_card(learner)
+        learner.model_.save(target)
     low, high = learner.interval_ or (None, None)
     if json:
         parameters = {} if learner.estimate_ is None else learner.estimate_.parameters

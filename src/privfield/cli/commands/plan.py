@@ -17,11 +17,6 @@ With --accuracy it also says how many rows, or how much budget, that accuracy wo
 """
 
 
-def add_to(app: typer.Typer) -> None:
-    """Make this a command of the application."""
-    app.command("plan", help=options.flow(HELP))(plan)
-
-
 def plan(
     schema: Annotated[str, typer.Argument(metavar="S", help="The schema file.")],
     n: Annotated[
@@ -30,22 +25,16 @@ def plan(
     epsilon: options.Epsilon = None,
     delta: options.Delta = None,
     rho: options.Rho = None,
-    accuracy: Annotated[
-        float | None,
-        typer.Option(metavar="A", parser=options.number, help="The error you can live with."),
-    ] = None,
-    max_memory: Annotated[
-        str | None, typer.Option(metavar="8GB", help="What this machine may use.")
-    ] = None,
+    accuracy: Annotated[float | None, options.positive("A", "The error you can live with.")] = None,
+    max_memory: Annotated[str | None, options.text("8GB", "What this machine may use.")] = None,
     model: Annotated[
-        str, typer.Option(metavar="KIND", help="auto, ising, pairwise, polynomial or structure.")
+        str, options.text("KIND", "auto, ising, pairwise, polynomial or structure.")
     ] = "auto",
     cliques: Annotated[
-        str, typer.Option(metavar="C", help="auto, all-pairs, or as for `privfield fit`.")
+        str, options.text("C", "auto, all-pairs, or as for `privfield fit`.")
     ] = "auto",
     min_weight: Annotated[
-        float | None,
-        typer.Option(metavar="W", parser=options.number, help="The weakest edge that matters."),
+        float | None, options.positive("W", "The weakest edge that matters.")
     ] = None,
     adjacency: options.Adjacency = "replace-one",
     json: options.Json = False,

@@ -33,19 +33,12 @@ _MOST_CLIQUES = 3000  # beyond, no model with a small treewidth is met in practi
 REPLICATES = 40  # simulated studies, where the delta method is ruled out
 
 
-def add_to(app: typer.Typer) -> None:
-    """Make this a command of the application."""
-    app.command("query", help=options.flow(HELP))(query)
-
-
 def query(
     model: options.ModelFile,
     question: Annotated[
         str, typer.Argument(metavar="Q", help='Such as "P(low mood=yes | age=40-65)".')
     ],
-    level: Annotated[
-        float, typer.Option(metavar="L", parser=options.number, help="Of the interval.")
-    ] = 0.95,
+    level: Annotated[float, options.positive("L", "Of the interval.")] = 0.95,
     json: options.Json = False,
 ) -> None:
     """Ask, compute, answer."""

@@ -18,17 +18,10 @@ One file that opens in any browser and asks the network for nothing. Costs no pr
 """
 
 
-def add_to(app: typer.Typer) -> None:
-    """Make this a command of the application."""
-    app.command("report", help=options.flow(HELP))(report)
-
-
 def report(
     model: options.ModelFile,
     output: Annotated[str, options.output("F", "The HTML file to write.")],
-    level: Annotated[
-        float, typer.Option(metavar="L", parser=options.number, help="Of the intervals.")
-    ] = 0.95,
+    level: Annotated[float, options.positive("L", "Of the intervals.")] = 0.95,
     replicates: Annotated[
         int | None,
         typer.Option(
@@ -37,7 +30,7 @@ def report(
             help="Simulate so many studies for the intervals; slower. By default: delta method.",
         ),
     ] = None,
-    title: Annotated[str | None, typer.Option(metavar="T", help="Of the page.")] = None,
+    title: Annotated[str | None, options.text("T", "Of the page.")] = None,
     force: options.Force = False,
     json: options.Json = False,
 ) -> None:

@@ -99,23 +99,7 @@ def _writer(path: Path, file: BinaryIO, schema: Any, quoted: bool) -> Any:
         return csv.CSVWriter(file, schema, write_options=options)
     import pyarrow.parquet as pq
 
-    return _Batches(pq.ParquetWriter(file, schema))
-
-
-class _Batches:
-    """A Parquet writer that takes record batches under the name that CSV's has."""
-
-    def __init__(self, writer: Any) -> None:
-        self._writer = writer
-
-    def write(self, batch: Any) -> None:
-        self._writer.write_batch(batch)
-
-    def __enter__(self) -> _Batches:
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        self._writer.close()
+    return pq.ParquetWriter(file, schema)
 
 
 def _kind(variable: Variable) -> Any:

@@ -19,11 +19,6 @@ better than independent rows would; --method independent draws those, for simula
 """
 
 
-def add_to(app: typer.Typer) -> None:
-    """Make this a command of the application."""
-    app.command("sample", help=options.flow(HELP))(sample)
-
-
 def sample(
     model: options.ModelFile,
     n: Annotated[
@@ -38,9 +33,7 @@ def sample(
     ] = None,
     method: Annotated[
         str,
-        typer.Option(
-            metavar="M", help="auto, balanced, independent, or gibbs for models too large for both."
-        ),
+        options.text("M", "auto, balanced, independent, or gibbs for models too large for both."),
     ] = "auto",
     force: options.Force = False,
     json: options.Json = False,

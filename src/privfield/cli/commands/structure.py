@@ -6,8 +6,6 @@ import json as json_format
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from privfield.cli.arguments import options
 from privfield.cli.terminal.console import note, say, say_json, say_stamp
 from privfield.cli.terminal.exit_codes import NOTHING_STABLE, Stopped
@@ -27,30 +25,19 @@ nothing is stable enough, nothing is written, the exit code is 4, and the budget
 SUFFIXES = (".graphml", ".json", ".csv")
 
 
-def add_to(app: typer.Typer) -> None:
-    """Make this a command of the application."""
-    app.command("structure", help=options.flow(HELP))(structure)
-
-
 def structure(
     file: options.DataFile,
     schema: options.SchemaFile,
     output: Annotated[str, options.output("G", "The graph to write: .graphml, .json or .csv.")],
     epsilon: options.Epsilon = None,
     delta: options.Delta = None,
-    min_weight: Annotated[
-        float,
-        typer.Option(metavar="W", parser=options.number, help="The weakest edge that matters."),
-    ] = 0.2,
-    width: Annotated[
-        float,
-        typer.Option(metavar="W", parser=options.number, help="Bound on Σ|weights| of a variable."),
-    ] = 2.0,
+    min_weight: Annotated[float, options.positive("W", "The weakest edge that matters.")] = 0.2,
+    width: Annotated[float, options.positive("W", "Bound on Σ|weights| of a variable.")] = 2.0,
     method: Annotated[
-        str, typer.Option(metavar="M", help="regression, correlation or chow-liu.")
+        str, options.text("M", "regression, correlation or chow-liu.")
     ] = "regression",
     release: Annotated[
-        str, typer.Option(metavar="R", help="auto, edge-majority or mode: how blocks are counted.")
+        str, options.text("R", "auto, edge-majority or mode: how blocks are counted.")
     ] = "auto",
     adjacency: options.Adjacency = "replace-one",
     ledger: options.LedgerFile = None,
@@ -64,7 +51,7 @@ def structure(
     """Check, announce, spend, write or say that there is nothing."""
     from privfield.cli.arguments.budget import in_words, read_budget
     from privfield.cli.arguments.files import check_output, open_data, read_schema
-    from privfield.cli.spending import Spending, ask, warn_of_seed
+    from privfield.cli.spending import Spending, warn_of_seed
     from privfield.cli.terminal.bars import bars
     from privfield.learners.structure import StructureLearner
     from privfield.mechanisms.forecasting.study import table_study
@@ -107,10 +94,7 @@ def structure(
                     width=width,
                 )
             note(f"Expected  {_forecast(study, release)}")
-        purse.check()
-        ask(yes or purse.is_known, always=False)
-        with bars("reading") as progress:
-            learner.set_params(ledger=purse.open(), progress=progress)
+        with purse.pay(learner, yes, always=False):
             learner.fit(file)
             graph: Any = learner.graph_
             if graph is not None:
