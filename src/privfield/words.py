@@ -10,6 +10,15 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
+def is_number(text: str) -> bool:
+    """Whether a text is a number as Python reads it: "7", "1e-3", "nan"."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
 def exact_text(value: float) -> str:
     """Three significant digits, whole numbers in full: 5,000, 0.0244, 1e-06."""
     if value == int(value) and abs(value) < 1e15:

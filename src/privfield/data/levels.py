@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from privfield.data.sources.files import open_files
 from privfield.schema import level_text
+from privfield.words import is_number
 
 MOST_LEVELS = 50  # that --levels-are-public takes from the records; beyond, bins are better
 
@@ -36,11 +37,6 @@ def _text(value: object) -> str:
 def _ordered(levels: set[str]) -> list[str]:
     if not 1 <= len(levels) <= MOST_LEVELS:
         return []
-
-    def key(level: str) -> tuple[int, float, str]:
-        try:
-            return 0, float(level), level
-        except ValueError:
-            return 1, 0.0, level
-
-    return sorted(levels, key=key)
+    return sorted(
+        levels, key=lambda level: (0, float(level), level) if is_number(level) else (1, 0, level)
+    )

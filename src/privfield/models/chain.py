@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from privfield.checks import check_rng, check_whole
 from privfield.errors import InputError
 from privfield.inference.factors import Table
-from privfield.models.base import check_count, finite_array
+from privfield.models.base import LARGEST, check_count, finite_array
 from privfield.models.card import Card
 from privfield.models.mrf import MarkovRandomField
 from privfield.models.saving import (
@@ -77,13 +77,14 @@ class ChainModel:
 
     def scores(self, found: Any) -> Table:
         """The log-probability of each person of `Sequences` that were read: exact, PRIVATE."""
-        from privfield.data.sequences.kernels import score_people
+        from privfield.data.sequences.kernels import sum_people
 
         with np.errstate(divide="ignore"):
             tables = np.log(self.initial), np.log(self.transition)
         scores = np.empty(len(found))
         for first, last in found.people():
-            score_people(found.codes, found.offsets, found.owners, first, last, *tables, scores)
+            people = (found.codes, found.offsets, found.owners, first, last)
+            sum_people(*people, *tables, LARGEST, scores)
         return scores
 
     def sample(self, n: int, length: int, rng: np.random.Generator | None = None) -> NDArray[Any]:

@@ -6,6 +6,8 @@ import glob
 import os
 import tempfile
 import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,16 +43,25 @@ def open_data(path: str, schema: Schema) -> Table:
     """The table in a file; reads its header only."""
     from privfield.data.table import open_table
 
+    with typed(path):
+        try:
+            return open_table(path, schema)
+        except InputError as error:
+            alone = "It has 1 column." in str(error) and len(schema) > 1
+            hint = " Its cells must be separated by commas, semicolons or tabs." * alone
+            raise InputError(f"{error}{hint}") from None
+
+
+@contextmanager
+def typed(path: str) -> Iterator[None]:
+    """Point out files of other programs; errors about this file speak of FILE."""
     check_data_path(path)
     if not os.path.exists(path) and not glob.has_magic(path):
         raise InputError(f"FILE: there is no file {path!r}.{nearby(path)}")
     try:
-        return open_table(path, schema)
+        yield
     except InputError as error:
-        text = str(error)
-        if "It has 1 column." in text and len(schema) > 1:
-            text += " Its cells must be separated by commas, semicolons or tabs."
-        raise InputError(text.replace("path: ", "FILE: ", 1)) from None
+        raise InputError(str(error).replace("path: ", "FILE: ", 1)) from None
 
 
 def read_schema(path: str) -> Schema:

@@ -35,9 +35,9 @@ def init(
     json: options.Json = False,
 ) -> None:
     """Read the names of the columns; write a schema."""
-    from privfield.cli.arguments.files import check_output
+    from privfield.cli.arguments.files import check_output, typed
     from privfield.data.levels import levels_in
-    from privfield.data.sources.header import column_names
+    from privfield.data.sources.files import column_names
     from privfield.files import write_whole
     from privfield.schema.draft import draft, split_levels
     from privfield.words import counted
@@ -46,7 +46,8 @@ def init(
         raise InputError("--levels and --levels-are-public exclude each other.")
     given = split_levels(levels) if levels is not None else []
     target = check_output(output, force)
-    names, remarks = column_names(file)
+    with typed(file):
+        names, remarks = column_names(file)
     found = levels_in(file, names) if levels_are_public else dict.fromkeys(names, given)
     text = draft(found, public=levels_are_public)
     with write_whole(target) as stream:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import njit, types
+from numba import types
+
+from privfield.kernels.compiling import compiled, read_only
 
 _OUT = (types.uint8, types.uint16)
 _INTEGERS = (
@@ -16,19 +17,9 @@ _INTEGERS = (
 _FLOATS = (types.float32, types.float64)
 
 
-def _read(item: Any) -> Any:
-    # Arrow's memory is read-only; writable arrays convert to this type, not the other way round.
-    return types.Array(item, 1, "C", readonly=True)
-
-
-def _compile(signatures: list[Any]) -> Callable[[Any], Any]:
-    decorate: Callable[[Any], Any] = njit(signatures, cache=True, nogil=True)
-    return decorate
-
-
-@_compile(
+@compiled(
     [
-        types.void(_read(item), item, item, _read(out), out[::1])
+        types.void(read_only(item), item, item, read_only(out), out[::1])
         for item in _INTEGERS
         for out in _OUT
     ]
@@ -40,10 +31,16 @@ def code_integers(values: Any, low: Any, high: Any, table: Any, out: Any) -> Non
         out[row] = table[np.uintp(value - low)]
 
 
-@_compile(
+@compiled(
     [
         types.void(
-            *(_read(item), types.float64, _read(out), _read(types.float64), _read(out)),
+            *(
+                read_only(item),
+                types.float64,
+                read_only(out),
+                read_only(types.float64),
+                read_only(out),
+            ),
             *(out, out[::1]),
         )
         for item in _FLOATS
@@ -81,7 +78,7 @@ def code_floats(
             out[row] = codes[first]
 
 
-@_compile([types.void(_read(types.uint8), types.int64, out, out[::1]) for out in _OUT])
+@compiled([types.void(read_only(types.uint8), types.int64, out, out[::1]) for out in _OUT])
 def put_missing(valid_bits: Any, offset: Any, missing: Any, out: Any) -> None:
     """Write `missing` where Arrow's validity bitmap, read from bit `offset` on, says null."""
     for row in range(out.size):
@@ -90,7 +87,7 @@ def put_missing(valid_bits: Any, offset: Any, missing: Any, out: Any) -> None:
             out[row] = missing
 
 
-@_compile([types.void(_read(types.int64), types.int64, types.int64[::1], types.boolean[::1])])
+@compiled([types.void(read_only(types.int64), types.int64, types.int64[::1], types.boolean[::1])])
 def keep_first(people: Any, limit: Any, seen: Any, keep: Any) -> None:
     """Keep a row while its person has been seen less than `limit` times; −1 is nobody."""
     for row in range(people.size):
@@ -102,10 +99,10 @@ def keep_first(people: Any, limit: Any, seen: Any, keep: Any) -> None:
             seen[person] += 1
 
 
-@_compile(
+@compiled(
     [
         types.void(
-            *(_read(types.int64), types.int64, _read(types.int64)),
+            *(read_only(types.int64), types.int64, read_only(types.int64)),
             *(types.int64[::1], types.int64[::1]),
         )
     ]

@@ -10,6 +10,7 @@ from typing import Any
 
 from privfield.errors import InputError
 from privfield.files import read_bytes
+from privfield.words import is_number
 
 _HEADS = {
     *("source", "target", "from", "to", "src", "dst", "start", "end", "head", "tail"),
@@ -91,7 +92,7 @@ def _header(rows: list[list[str]], source: str) -> list[str] | None:
     first = [cell.lower() for cell in rows[0][:2]]
     if all(cell in _HEADS for cell in first):
         return rows[0]
-    if len(rows) == 1 or any(_is_number(cell) for cell in rows[0][:2]):
+    if len(rows) == 1 or any(is_number(cell) for cell in rows[0][:2]):
         return None
     others = {cell for row in rows[1:] for cell in row[:2]}
     if others & set(rows[0][:2]):
@@ -115,14 +116,6 @@ def _number(row: list[str], column: int, source: str) -> float:
         return float(row[column])
     except (IndexError, ValueError):
         raise InputError(f"weight: {source!r} has an edge without a number as weight.") from None
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _gml(text: str) -> Any:

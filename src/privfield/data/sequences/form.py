@@ -12,6 +12,7 @@ from privfield.data.table import unit_of
 from privfield.errors import InputError
 from privfield.privacy.adjacency import Unit
 from privfield.schema import Schema, Variable
+from privfield.words import is_number
 
 Columns: TypeAlias = tuple[str, str | None, str]  # of person, sequence and state
 
@@ -43,7 +44,7 @@ class StateSet:
         gap = len(names) if unknown is None else variable.code(unknown)
         codes = list(range(len(names)))
         numbers = tuple(str(code) for code in codes)
-        if not any(map(_is_number, names)):
+        if not any(map(is_number, names)):
             names, codes = names + numbers, codes * 2
         read_as = Variable("state", names, "levels", names[0], names[0])
         return cls(variable.levels, read_as, CodeRule(codes, gap, gap, gap))
@@ -88,14 +89,6 @@ def _check_size(names: Sequence[str]) -> None:
             f"states: {len(names):,} states have {len(names) ** 2:,} transitions; {MAX_CELLS:,} "
             "fit. Use coarser states."
         )
-
-
-def _is_number(name: str) -> bool:
-    try:
-        float(name)
-    except ValueError:
-        return False
-    return True
 
 
 @dataclass(frozen=True)

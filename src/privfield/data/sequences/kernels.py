@@ -7,30 +7,22 @@ segment, and the next state begins a new one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-from numba import njit, types
+from numba import types
+
+from privfield.kernels.compiling import compiled, read_only
 
 _CODES = (types.uint8, types.uint16)
 
 
-def _read(item: Any) -> Any:
-    return types.Array(item, 1, "C", readonly=True)
+_PLACES = (read_only(types.int64), read_only(types.int64), types.int64, types.int64)
 
 
-def _compile(signatures: list[Any]) -> Callable[[Any], Any]:
-    decorate: Callable[[Any], Any] = njit(signatures, cache=True, nogil=True)
-    return decorate
-
-
-_PLACES = (_read(types.int64), _read(types.int64), types.int64, types.int64)
-
-
-@_compile(
+@compiled(
     [
         types.void(
-            *(_read(code), *_PLACES, types.int64, types.int64, types.int64),
+            *(read_only(code), *_PLACES, types.int64, types.int64, types.int64),
             *(types.int64[::1], types.int64[:, ::1]),
         )
         for code in _CODES
@@ -82,16 +74,17 @@ def add_people(
                 before = state
 
 
-@_compile(
+@compiled(
     [
-        types.int64(
-            *(_read(code), *_PLACES, _read(types.int64)),
-            *(types.Array(types.int64, 2, "C", readonly=True), types.int64),
+        types.void(
+            *(read_only(code), *_PLACES, read_only(number), read_only(number, 2)),
+            *(number, number[::1]),
         )
         for code in _CODES
+        for number in (types.int64, types.float64)
     ]
 )
-def lose_people(
+def sum_people(
     codes: Any,
     offsets: Any,
     owners: Any,
@@ -99,56 +92,22 @@ def lose_people(
     last: int,
     initial: Any,
     transitions: Any,
-    most: int,
-) -> int:
-    """Σ over people of their losses, from tables of whole losses in [0, most]; each at most `most`.
+    most: Any,
+    out: Any,
+) -> None:
+    """out[p] = the sum over all segments of person p of what these tables say, at most `most`.
 
     A sum of numbers from 0 that stops at `most` does not depend on their order.
     """
     states = initial.size
-    total = 0
     for person in range(first, last):
-        lost = 0
+        total = most - most  # 0, of its type
         for sequence in range(owners[person], owners[person + 1]):
             before = states
             for place in range(offsets[sequence], offsets[sequence + 1]):
                 state = min(states, int(codes[place]))
                 if state < states:
                     step = transitions[before, state] if before < states else initial[state]
-                    lost = min(most, lost + step)
-                before = state
-        total += lost
-    return total
-
-
-@_compile(
-    [
-        types.void(
-            *(_read(code), *_PLACES, _read(types.float64)),
-            *(types.Array(types.float64, 2, "C", readonly=True), types.float64[::1]),
-        )
-        for code in _CODES
-    ]
-)
-def score_people(
-    codes: Any,
-    offsets: Any,
-    owners: Any,
-    first: int,
-    last: int,
-    initial: Any,
-    transitions: Any,
-    out: Any,
-) -> None:
-    """out[p] = the log-probability of all segments of person p, from tables of logarithms."""
-    states = initial.size
-    for person in range(first, last):
-        total = 0.0
-        for sequence in range(owners[person], owners[person + 1]):
-            before = states
-            for place in range(offsets[sequence], offsets[sequence + 1]):
-                state = min(states, int(codes[place]))
-                if state < states:
-                    total += transitions[before, state] if before < states else initial[state]
+                    total = min(most, total + step)
                 before = state
         out[person] = total

@@ -12,6 +12,8 @@ import pyarrow as pa
 
 from privfield.data.coding.coder import LEGAL_TYPES, is_legal, is_text
 from privfield.errors import InputError
+from privfield.schema.variables import listing
+from privfield.words import counted
 
 BATCH_ROWS = 131_072  # large enough that work per batch does not show
 _BATCH_BYTES = 2**25  # of values of 8 bytes: wide tables come in fewer rows
@@ -81,12 +83,12 @@ def check_names(found: Sequence[Any], wanted: Sequence[str], where: str, advice:
     missing = [name for name in wanted if name not in found]
     if missing:
         raise InputError(
-            f"{where} lacks {_count(missing, 'column')} of the schema: {_listing(missing)}. "
-            f"It has {_count(found, 'column')}. {advice}".rstrip()
+            f"{where} lacks {counted(len(missing), 'column')} of the schema: {listing(missing)}. "
+            f"It has {counted(len(found), 'column')}. {advice}".rstrip()
         )
     repeated = [name for name in wanted if list(found).count(name) > 1]
     if repeated:
-        raise InputError(f"{where} has more than one column called {_listing(repeated)}.")
+        raise InputError(f"{where} has more than one column called {listing(repeated)}.")
 
 
 def check_type(name: str, kind: Any, where: str) -> None:
@@ -135,12 +137,3 @@ def _type_name(kind: Any) -> str:
     if pa.types.is_dictionary(kind):
         return f"dictionary of {_type_name(kind.value_type)}"
     return re.split(r"[<\[]", str(kind))[0]
-
-
-def _count(items: Sequence[Any], noun: str) -> str:
-    return f"{len(items)} {noun}" + ("" if len(items) == 1 else "s")
-
-
-def _listing(names: Sequence[str], most: int = 12) -> str:
-    shown = ", ".join(repr(name) for name in names[:most])
-    return shown if len(names) <= most else f"{shown} and {len(names) - most:,} more"

@@ -23,45 +23,21 @@ An error says only that the file cannot be read: when it is gone, or its compres
 
 from __future__ import annotations
 
-import csv
-import io
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from privfield.data.guard import guarded, guarded_items
+from privfield.data.guard import guarded
 from privfield.data.sources.base import RawBatch, check_names, cut
+from privfield.data.sources.header import MOST_BYTES, read_headers
 from privfield.errors import InputError
 
-_HEADER_BYTES = 2**20
 _BLOCK_BYTES = 2**22  # what is read at a time, unless a record is longer
 _MOST_RECORD_BYTES = 2**25  # at least two blocks: what gets through the first reading is shorter
 _PIECE_BYTES = 2**20
-_DELIMITERS = (",", ";", "\t")
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-
-
-@dataclass(frozen=True)
-class Header:
-    """The first record of a file, read with one delimiter."""
-
-    delimiter: str
-    cells: tuple[str, ...]
-    length: int  # bytes up to the first record of the body
-    empty: bool  # whether there is no body
-
-    def positions(self, wanted: Sequence[str]) -> list[list[int]]:
-        """Where each wanted name stands: as it is, or else without white space around it."""
-        stripped = [cell.strip() for cell in self.cells]
-        return [
-            [place for place, cell in enumerate(self.cells) if cell == name]
-            or [place for place, cell in enumerate(stripped) if cell == name]
-            for name in wanted
-        ]
 
 
 class CsvFile:
@@ -75,9 +51,7 @@ class CsvFile:
         self._path, self._wanted = path, wanted
         where = f"path: {path!r}"
         start = guarded(self._start, f"{where} cannot be read.")
-        if start.startswith((b"\xff\xfe", b"\xfe\xff")):
-            raise InputError(f"{where} is UTF-16 text; save it as UTF-8.")
-        headers = [_header(start, delimiter, where) for delimiter in _DELIMITERS]
+        headers = read_headers(start, where)
         # the delimiter that explains most of the header; a comma when nothing does
         header = max(headers, key=lambda each: sum(map(bool, each.positions(wanted))))
         places = header.positions(wanted)
@@ -99,7 +73,7 @@ class CsvFile:
     def _start(self) -> bytes:
         with self._open() as file:
             start = b""
-            while len(start) < _HEADER_BYTES and (more := file.read(_HEADER_BYTES - len(start))):
+            while len(start) < MOST_BYTES and (more := file.read(MOST_BYTES - len(start))):
                 start += more
         return start
 
@@ -278,21 +252,3 @@ def _attempt(call: Callable[[], Any], problem: str) -> Any:
     except Exception:  # it may quote what it cannot read: it goes no further
         pass
     raise InputError(problem)
-
-
-def _header(start: bytes, delimiter: str, where: str) -> Header:
-    """Read the first record; blank lines before it and a byte order mark are passed over."""
-    mark = len(_BYTE_ORDER_MARK) if start.startswith(_BYTE_ORDER_MARK) else 0
-    text = start[mark:].decode("utf-8", "surrogateescape")
-    lines = list(io.StringIO(text, newline=""))
-    rows = csv.reader(iter(lines), delimiter=delimiter)
-    problem = f"{where}: the first line cannot be read as a list of column names."
-    cells = next(filter(None, guarded_items(rows, problem)), None)
-    if cells is None:
-        raise InputError(f"{where} is empty.")
-    used = mark + sum(
-        len(line.encode("utf-8", "surrogateescape")) for line in lines[: rows.line_num]
-    )
-    if used >= _HEADER_BYTES:
-        raise InputError(problem)
-    return Header(delimiter, tuple(cells), used, used >= len(start))

@@ -21,7 +21,9 @@ from privfield.data.sources.base import (
     kind_of,
 )
 from privfield.data.sources.csv import CsvFile
+from privfield.data.sources.header import first_record, read_headers
 from privfield.errors import InputError
+from privfield.words import counted, is_number
 
 _CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 _PARQUET = (".parquet", ".pq")
@@ -45,6 +47,39 @@ def open_files(path: str, wanted: Sequence[str], has_ids: bool) -> Source:
             "give it one type."
         )
     return FileSource(files)
+
+
+def column_names(path: str) -> tuple[list[str], list[str]]:
+    """The names of the columns, and remarks on those that were left out; reads no record.
+
+    Of several files, those of the first: all must have the same columns. What was found is not told
+    in errors: where a header is missing, it is a record.
+    """
+    first = _find(path)[0]
+    where = f"path: the first line of {path!r}"
+    if _kind(first) == "parquet":
+        names = list(_schema(first).names)
+    else:
+        start = guarded(lambda: first_record(first), f"path: {first!r} cannot be read.")
+        cells = max((h.cells for h in read_headers(start, f"path: {first!r}")), key=len)
+        if len(cells) == 1 and any(mark in cells[0] for mark in "|:^~"):
+            raise InputError(
+                f"{where} holds one cell only. Cells must be separated by commas, semicolons or "
+                "tabs."
+            )
+        if any("\udc80" <= letter <= "\udcff" for letter in "".join(cells)):
+            raise InputError(f"{where} is not UTF-8 text.")
+        names = [cell.strip() for cell in cells]
+    kept = [name for name in names if name]
+    if not kept:
+        raise InputError(f"path: {path!r} has no column names in its first line.")
+    doubts = "is it a header? The first line must hold the column names."
+    if all(map(is_number, kept)):
+        raise InputError(f"{where} holds numbers only; {doubts}")
+    if len(set(kept)) < len(kept):
+        raise InputError(f"{where} names a column twice; {doubts}")
+    unnamed = len(names) - len(kept)
+    return kept, [f"{counted(unnamed, 'column')} without a name left out"] * bool(unnamed)
 
 
 class FileSource:
@@ -72,13 +107,8 @@ class ParquetFile:
     """One Parquet file; text is read as dictionaries, the way it is stored."""
 
     def __init__(self, path: str, wanted: Sequence[str], has_ids: bool) -> None:
-        import pyarrow.parquet as pq
-
         self._path, self._wanted = path, list(wanted)
-        where = f"path: {path!r}"
-        schema = guarded(
-            lambda: pq.read_schema(path), f"{where} is not a Parquet file, or it is damaged."
-        )
+        where, schema = f"path: {path!r}", _schema(path)
         check_names(schema.names, wanted, where)
         types = [schema.field(name).type for name in wanted]
         for name, kind in zip(wanted, types, strict=True):
@@ -116,6 +146,14 @@ class ParquetFile:
                 yield from cut(columns, batch.num_rows)
 
 
+def _schema(path: str) -> Any:
+    """From the footer of a Parquet file; no page of data is read."""
+    import pyarrow.parquet as pq
+
+    problem = f"path: {path!r} is not a Parquet file, or it is damaged."
+    return guarded(lambda: pq.read_schema(path), problem)
+
+
 def _values(kind: Any) -> Any:
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
@@ -139,7 +177,7 @@ def _find(path: str) -> list[str]:
     else:
         raise InputError(f"path: there is no file {path!r}.")
     for each in found:
-        if os.path.getsize(each) == 0:
+        if os.path.isfile(each) and os.path.getsize(each) == 0:
             raise InputError(f"path: {each!r} is empty.")
     return found
 

@@ -1,143 +1,76 @@
-"""The column names of a file, and nothing below them: `init` reads no record."""
+"""The first record of a CSV file: the names of its columns, which are public."""
 
 from __future__ import annotations
 
 import csv
-import glob
+import gzip
 import io
-import os
-from typing import BinaryIO
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
 
-from privfield.data.sources.paths import check_data_path, nearby
+from privfield.data.guard import guarded_items
 from privfield.errors import InputError
 
-_LONGEST = 2**20  # bytes of a header
+MOST_BYTES = 2**20  # of a header
 _DELIMITERS = (",", ";", "\t")
-_LEGAL = ".csv, .csv.gz, .tsv, .tsv.gz, .parquet, .pq"
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
-def column_names(path: str) -> tuple[list[str], list[str]]:
-    """The names of the columns, and remarks on those that were left out."""
-    first = _first_file(path)
-    check = first.lower()
-    if check.endswith((".parquet", ".pq")):
-        return _checked(_parquet_names(first), path)
-    if not check.endswith((".csv", ".csv.gz", ".tsv", ".tsv.gz")):
-        check_data_path(first)
-        raise InputError(f"FILE: {path!r} must end in one of {_LEGAL}.")
-    return _checked(_csv_names(first), path)
+@dataclass(frozen=True)
+class Header:
+    """The first record of a file, read with one delimiter."""
+
+    delimiter: str
+    cells: tuple[str, ...]
+    length: int  # bytes up to the first record of the body
+    empty: bool  # whether there is no body
+
+    def positions(self, wanted: Sequence[str]) -> list[list[int]]:
+        """Where each wanted name stands: as it is, or else without white space around it."""
+        stripped = [cell.strip() for cell in self.cells]
+        return [
+            [place for place, cell in enumerate(self.cells) if cell == name]
+            or [place for place, cell in enumerate(stripped) if cell == name]
+            for name in wanted
+        ]
 
 
-def _first_file(path: str) -> str:
-    """The file itself, or the first of a folder or glob: all must have the same columns."""
-    if os.path.isdir(path):
-        found = sorted(n for n in os.listdir(path) if not n.startswith((".", "_")))
-        files = [os.path.join(path, n) for n in found if n.lower().endswith(_suffixes())]
-        if not files:
-            raise InputError(f"FILE: the folder {path!r} holds no {_LEGAL} files.")
-        return files[0]
-    if not os.path.exists(path) and glob.has_magic(path):
-        files = sorted(glob.glob(path, recursive=True))
-        if not files:
-            raise InputError(f"FILE: no file matches {path!r}.")
-        return files[0]
-    if not os.path.exists(path):
-        raise InputError(f"FILE: there is no file {path!r}.{nearby(path)}")
-    return path
+def read_headers(start: bytes, where: str) -> list[Header]:
+    """What a file begins with, read with each of the delimiters: commas, semicolons, tabs."""
+    if start.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise InputError(f"{where} is UTF-16 text; save it as UTF-8.")
+    return [_header(start, delimiter, where) for delimiter in _DELIMITERS]
 
 
-def _suffixes() -> tuple[str, ...]:
-    return tuple(_LEGAL.split(", "))
+def _header(start: bytes, delimiter: str, where: str) -> Header:
+    """Read the first record; blank lines before it and a byte order mark are passed over."""
+    mark = len(_BYTE_ORDER_MARK) if start.startswith(_BYTE_ORDER_MARK) else 0
+    text = start[mark:].decode("utf-8", "surrogateescape")
+    lines = list(io.StringIO(text, newline=""))
+    rows = csv.reader(iter(lines), delimiter=delimiter)
+    problem = f"{where}: the first line cannot be read as a list of column names."
+    cells = next(filter(None, guarded_items(rows, problem)), None)
+    if cells is None:
+        raise InputError(f"{where} is empty.")
+    used = mark + sum(
+        len(line.encode("utf-8", "surrogateescape")) for line in lines[: rows.line_num]
+    )
+    if used >= MOST_BYTES:
+        raise InputError(problem)
+    return Header(delimiter, tuple(cells), used, used >= len(start))
 
 
-def _parquet_names(path: str) -> list[str]:
-    """From the footer; no page of data is read."""
-    import pyarrow.parquet as pq
-
-    try:
-        return list(pq.read_schema(path).names)
-    except Exception:
-        raise InputError(f"FILE: {path!r} is not a Parquet file, or it is damaged.") from None
-
-
-def _csv_names(path: str) -> list[str]:
-    """From the first record, read byte by byte: what follows stays unread, even in a pipe."""
-    try:
-        with open(path, "rb", buffering=0) as raw:
-            if path.lower().endswith(".gz"):
-                import gzip
-
-                with gzip.open(raw) as unpacked:
-                    text = _first_record(unpacked)  # type: ignore[arg-type]
-            else:
-                text = _first_record(raw)
-    except OSError as error:  # damaged compression too
-        raise InputError(f"FILE: {path!r} cannot be read: {error.strerror or 'damaged'}.") from None
-    except EOFError:
-        raise InputError(f"FILE: {path!r} cannot be read: its compression is cut off.") from None
-    if not text.strip():
-        raise InputError(f"FILE: {path!r} is empty: its first line must hold the column names.")
-    if text.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")):
-        raise InputError(
-            f"FILE: {path!r} is a spreadsheet with another name. Export the table as CSV (UTF-8)."
-        )
-    if text.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in text:
-        raise InputError(f"FILE: {path!r} is UTF-16 text; save it as UTF-8.")
-    try:
-        line = text.decode("utf-8-sig")
-        rows = [next(csv.reader(io.StringIO(line, newline=""), delimiter=d)) for d in _DELIMITERS]
-    except UnicodeDecodeError:
-        raise InputError(f"FILE: the first line of {path!r} is not UTF-8 text.") from None
-    except (csv.Error, StopIteration):
-        raise InputError(
-            f"FILE: the first line of {path!r} cannot be read as a list of column names."
-        ) from None
-    cells = max(rows, key=len)
-    if len(cells) == 1 and any(mark in cells[0] for mark in "|:^~"):
-        raise InputError(
-            f"FILE: the first line of {path!r} holds one cell only. Cells must be separated by "
-            "commas, semicolons or tabs."
-        )
-    return [cell.strip() for cell in cells]
-
-
-def _first_record(file: BinaryIO) -> bytes:
-    """Bytes up to the first line end outside quotes; blank lines above are passed over."""
+def first_record(path: str) -> bytes:
+    """Bytes up to the first line end outside quotes: what follows stays unread, even in a pipe."""
     found = bytearray()
-    while len(found) < _LONGEST:
-        byte = file.read(1)
-        if byte == b"\n" and found.count(b'"') % 2 == 0:
-            if found.removeprefix(b"\xef\xbb\xbf").strip():
-                break
-            found.clear()
-            continue
-        if not byte:
-            break
-        found += byte
-    else:
-        raise InputError("FILE: the first line is longer than a megabyte: is it a header?")
+    with open(path, "rb", buffering=0) as raw:
+        packed = path.lower().endswith(".gz")
+        with gzip.open(raw) if packed else nullcontext(raw) as file:
+            while len(found) < MOST_BYTES and (byte := file.read(1)):
+                found += byte
+                if byte == b"\n" and found.count(b'"') % 2 == 0:
+                    if found.removeprefix(_BYTE_ORDER_MARK).strip():
+                        break
+                    found.clear()  # a blank line above the header
     return bytes(found)
-
-
-def _checked(names: list[str], path: str) -> tuple[list[str], list[str]]:
-    """Names that a schema can hold. What was found is not told: it may be a record."""
-    kept, remarks = [name for name in names if name], []
-    if len(kept) < len(names):
-        unnamed = len(names) - len(kept)
-        remarks.append(f"{unnamed} column{'s' * (unnamed > 1)} without a name left out")
-    if not kept:
-        raise InputError(f"FILE: {path!r} has no column names in its first line.")
-    doubts = "is it a header? The first line must hold the column names."
-    if all(_is_number(name) for name in kept):
-        raise InputError(f"FILE: the first line of {path!r} holds numbers only; {doubts}")
-    if len(set(kept)) < len(kept):
-        raise InputError(f"FILE: the first line of {path!r} names a column twice; {doubts}")
-    return kept, remarks
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

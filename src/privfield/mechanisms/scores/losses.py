@@ -242,17 +242,17 @@ class PersonLosses:
         )
 
         def total(randomness: Randomness) -> tuple[int, int]:
-            from privfield.data.sequences.kernels import lose_people
+            from privfield.data.sequences.kernels import sum_people
 
             terms.tell("reading")
             found = source.read()
             terms.tell("counting")
-            codes, offsets, owners = found.codes, found.offsets, found.owners
-            lost = sum(
-                lose_people(codes, offsets, owners, first, last, initial, transition, steps.most)
-                for first, last in found.people()
-            )
-            return int(lost), steps.each * len(found)
+            lost, each = 0, np.zeros(len(found), np.int64)
+            for first, last in found.people():
+                people = (found.codes, found.offsets, found.owners, first, last)
+                sum_people(*people, initial, transition, steps.most, each)
+                lost += int(each[first:last].sum())
+            return lost, steps.each * len(found)
 
         return total
 
