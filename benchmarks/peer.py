@@ -74,7 +74,9 @@ class Estimates:
         law = self.release.laws[0]
         curve = bank.curves(0.0, bound)[0]
         # even in β rather than in the released number, where the estimate is steep; then tails
-        mean, spread = curve.mean_and_deviation(np.linspace(0.0, bound, points))
+        powers = np.column_stack([curve.values, curve.values**2])
+        mean, square = curve.averages(np.linspace(0.0, bound, points), powers).T
+        spread = np.sqrt(np.maximum(square - mean**2, 0))
         middle = np.sort((network.total - mean / network.unit) / 4)
         noise = 0 if law.name == "none" else 10 * law.scale
         reach = noise + 6 * np.array([spread[-1], spread[0]]) / network.unit / 4

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from bernstein_setting import Cache, Cell, key, sample, truth
-from private_sgd_grid import Settings, model_from_sgd, run_psgd, tuned_psgd
+from private_sgd_grid import Settings, mrf_from_sgd, run_psgd, tuned_psgd
 
 import privfield as pf
 
@@ -44,6 +44,6 @@ def _run(cell: Cell, settings: dict[str, float], average: float) -> list[float]:
     cliques, seed = cell.truth.cliques, 1 + cell.population
     start = time.process_time()
     run = run_psgd(rows, cell.truth.schema, cliques, budget, Settings(**settings), seed)
-    learned = model_from_sgd(run, average)
+    learned = mrf_from_sgd(run, average)
     took = time.process_time() - start
     return [cell.truth.kl_divergence(learned), took]

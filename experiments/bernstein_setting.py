@@ -17,7 +17,6 @@ import networkx
 import numpy as np
 
 import privfield as pf
-from privfield.estimation.baselines import random_estimator
 from privfield.estimation.tables.cgm import discrepancy, dual_e_step
 from privfield.estimation.tables.observed import observe
 from privfield.files import write_whole
@@ -156,14 +155,16 @@ def naive(given: pf.Measurements, ridge: float = RIDGE, project: bool = True) ->
 
 
 def random_model(cell: Cell) -> Any:
-    """The paper's random estimator; it never saw the tables."""
+    """The paper's random estimator (section 4.1), which never saw the tables.
+
+    Tables are uniform on their simplices and do not agree on the variables that they share, so the
+    fit is the penalised one that noisy tables get.
+    """
     model = cell.truth
     rng = np.random.default_rng([cell.population, cell.replication])
-
-    def fit(tables: Tables) -> Any:
-        return naive(measurements(model, tables, "none", 0.0, 1.0))
-
-    return random_estimator(model.schema, model.cliques, fit, rng)
+    weights = [rng.exponential(size=table.shape) for table in model.log_potentials]
+    tables = [table / table.sum() for table in weights]
+    return naive(measurements(model, tables, "none", 0.0, 1.0))
 
 
 METHODS: dict[str, Callable[[Cell], Any]] = {

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 import privfield as pf
-from privfield.estimation.baselines import model_from_sgd
+from privfield.estimation.trajectories import mrf_from_sgd
 from privfield.mechanisms.gradients.sgd import SGDTrajectory, private_sgd
 
 STAMP = "NOT PRIVATE: settings chosen by a search that knows the truth; only one run is paid for"
@@ -87,7 +87,7 @@ def run_psgd(
 
 def best_average(truth: pf.MarkovRandomField, run: SGDTrajectory) -> tuple[float, float]:
     """The least KL over how many of the last iterates are averaged, and that share."""
-    return min((truth.kl_divergence(model_from_sgd(run, share)), share) for share in AVERAGES)
+    return min((truth.kl_divergence(mrf_from_sgd(run, share)), share) for share in AVERAGES)
 
 
 def tuned_psgd(
@@ -126,7 +126,7 @@ def tuned_psgd(
         if best == before:
             break
     again = run_psgd(data, schema, cliques, budget, best, seed + 1)
-    fresh = truth_model.kl_divergence(model_from_sgd(again, averages[best]))
+    fresh = truth_model.kl_divergence(mrf_from_sgd(again, averages[best]))
     found = {key: value for key, value in tried.items() if value < math.inf}
     multiplier = again.scale / again.clip
     return Tuned(kl(best), fresh, best, averages[best], budget, multiplier, found)

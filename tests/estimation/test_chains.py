@@ -10,11 +10,12 @@ from scipy.stats import betaprime, laplace, norm
 import privfield as pf
 from privfield.data.sequences.read import StateSet
 from privfield.estimation import chains
-from privfield.estimation.chains import METHODS, cgm, estimate_chain, project
+from privfield.estimation.chains import METHODS, cgm, estimate_chain
 from privfield.estimation.noisy_weights import SHAPES, log_likelihood, posterior_means
 from privfield.mechanisms.chains.mechanism import measure_chain
 from privfield.models.chain import ChainModel
 from privfield.privacy.noise import NoiseLaw
+from privfield.solvers.projections import onto_simplex
 
 LAWS = [
     NoiseLaw("laplace", 3.0),
@@ -105,7 +106,7 @@ def test_clear_numbers_are_left_alone_and_noise_is_pulled_in():
 
 @given(st.lists(st.floats(-100, 100), min_size=1, max_size=6), st.floats(0, 50))
 def test_projection_is_the_nearest_point(values, total):
-    point = project(np.array(values), total)
+    point = onto_simplex(np.array(values), total)
     assert (point >= 0).all() and point.sum() == pytest.approx(total, abs=1e-9)
     for corner in np.eye(len(values)) * total:  # no direction into the simplex comes closer
         assert (np.array(values) - point) @ (corner - point) <= 1e-6 * (1 + total) * 200

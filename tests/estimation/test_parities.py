@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 import privfield as pf
 from privfield.estimation.parities import (
     derivatives_by_variable,
-    mean_derivatives,
     polynomial_from_parities,
 )
 from privfield.estimation.trajectories import polynomial_from_trajectory
@@ -64,11 +63,6 @@ def test_line_nine_is_the_mean_of_the_derivative(p, order, seed):
             others = tuple(j for j in chosen if j != i)
             mean = np.mean([derivative(v, others, row) for row in data])
             assert estimate == pytest.approx(mean, abs=1e-12)
-    averaged = mean_derivatives(trajectory, answers)
-    printed = mean_derivatives(trajectory, answers, average=False)
-    for chosen, estimates in found.items():
-        assert averaged[chosen] == pytest.approx(estimates.mean())
-        assert printed[chosen] == estimates[0]  # of the smallest variable
 
 
 def test_full_order_needs_no_answers():
@@ -78,9 +72,9 @@ def test_full_order_needs_no_answers():
     two = pf.measure_parities(-np.ones((5, 4)), pf.NON_PRIVATE, 3)
     plain = polynomial_from_trajectory(trajectory).coefficients
     for answers in (one, two):
-        found = mean_derivatives(trajectory, answers)
+        found = derivatives_by_variable(trajectory, answers)
         for chosen in combinations(range(4), 3):
-            assert found[chosen] == pytest.approx(plain.get(chosen, 0.0))
+            assert found[chosen].mean() == pytest.approx(plain.get(chosen, 0.0))
 
 
 def test_maximal_monomials_keep_their_coefficients_and_others_do_not():
@@ -109,11 +103,11 @@ def test_the_model_has_maximal_ones_from_line_nine_and_nothing_above_them():
     answers = pf.measure_parities(DATA, pf.NON_PRIVATE, 2)
     model, found = polynomial_from_parities(trajectory, answers)
     assert set(found.maximal) == set(MODEL.maximal_monomials)
-    derivatives = mean_derivatives(trajectory, answers)
+    derivatives = derivatives_by_variable(trajectory, answers)
     plain = polynomial_from_trajectory(trajectory).coefficients
     for monomial, coefficient in model.coefficients.items():
         if monomial in found.maximal:
-            assert coefficient == derivatives[monomial]
+            assert coefficient == derivatives[monomial].mean()
             assert coefficient == pytest.approx(TRUTH[monomial], abs=0.05)
         else:
             assert coefficient == plain[monomial]
@@ -143,9 +137,9 @@ def test_bad_input_names_the_parameter():
         (3, "must be a ParityAnswers"),
     ):
         with pytest.raises(pf.InputError, match=text):
-            mean_derivatives(trajectory, wrong)
+            derivatives_by_variable(trajectory, wrong)
     for threshold in (-1, float("nan"), "x"):
         with pytest.raises(pf.InputError, match="threshold"):
             polynomial_from_parities(trajectory, good, threshold=threshold)
     with pytest.raises(pf.InputError, match="trajectory must be"):
-        mean_derivatives(good, good)
+        derivatives_by_variable(good, good)

@@ -13,6 +13,7 @@ from privfield.estimation.noisy_weights import posterior_means
 from privfield.mechanisms.chains.measurements import ChainMeasurements
 from privfield.models.chain import ChainModel
 from privfield.privacy.noise import NoiseLaw
+from privfield.solvers.projections import onto_simplex
 
 Table = NDArray[np.float64]
 
@@ -60,17 +61,8 @@ def _normalised(weights: Table) -> Table:
 def naive(values: Table, law: NoiseLaw) -> Table:
     """Each row projected onto numbers from 0 with the same sum, plus one half in each cell."""
     rows = values.reshape(-1, values.shape[-1])
-    found = [project(row, max(row.sum(), 0.0)) + _HALF for row in rows]
+    found = [onto_simplex(row, max(row.sum(), 0.0)) + _HALF for row in rows]
     return np.array(found).reshape(values.shape)
-
-
-def project(values: Table, total: float) -> Table:
-    """The nearest numbers from 0 that sum to `total` (Duchi et al. 2008)."""
-    falling = np.sort(values)[::-1]
-    excess = (np.cumsum(falling) - total) / np.arange(1, len(values) + 1)
-    kept = np.flatnonzero(falling > excess)
-    level = excess[kept[-1]] if len(kept) else falling[0]
-    return np.asarray(np.maximum(values - level, 0.0))
 
 
 # -- collective graphical model --------------------------------------------------------------------
@@ -87,7 +79,7 @@ def cgm(values: Table, law: NoiseLaw) -> Table:
     found = np.full(flat.size, total / flat.size)
     spread = law.deviation / np.sqrt(2 if "laplace" in law.name else 1)
     if spread < _HALF:  # hardly any noise: the released table is the answer
-        return np.asarray(project(flat, total).reshape(values.shape) + _HALF)
+        return np.asarray(onto_simplex(flat, total).reshape(values.shape) + _HALF)
     for _ in range(_CGM_STEPS):
         found = _cgm_step(flat, found, total, spread, "laplace" in law.name)
         left = np.abs(flat - found) / spread

@@ -18,6 +18,7 @@ from privfield.estimation.tables.naive import check_naive, naive_mle
 from privfield.estimation.tables.shrinkage import shrink
 from privfield.estimation.trajectories import (
     ising_from_trajectory,
+    mrf_from_sgd,
     pairwise_from_trajectory,
     polynomial_from_trajectory,
 )
@@ -44,6 +45,15 @@ _OPTIONS = {
     "auto": (),
     "naive-mle": ("ridge", "project"),
     "cgm": ("iterations", "e_step", "damping"),
+}
+_NO_MODEL: dict[type, str] = {  # what was released, and why it gives no model
+    ParityAnswers: "answers to parity queries alone say nothing about larger sets; "
+    "released.answer(…) gives them, pf.PolynomialLearner a model.",
+    StructureRelease: "a graph has no probabilities; measure tables of its edges (pf.measure), or "
+    "use pf.MarginalLearner(budget, cliques='learn', structure='stable').",
+    ReleasedScore: "a log-likelihood says how good a model is; it gives none.",
+    NetworkRelease: "statistics of one network need the network, which is public but not part of "
+    "them; pf.PeerEffect estimates the effect with it.",
 }
 
 
@@ -111,7 +121,9 @@ class How:
 def model_of(released: Any, how: How) -> Any:
     """By kind of release; a new kind registers itself here."""
     if isinstance(released, Released):
-        raise InputError(f"released: {type(released).__name__} has no model of its own.")
+        why = next((text for kind, text in _NO_MODEL.items() if isinstance(released, kind)), None)
+        name = type(released).__name__
+        raise InputError(f"released: {why or f'{name} has no model of its own.'}")
     raise InputError(
         f"released must be something that was released, such as pf.Measurements; "
         f"got {type(released).__name__}."
@@ -163,8 +175,7 @@ def _(released: PseudolikelihoodTrajectory, how: How) -> IsingModel:
 @model_of.register
 def _(released: SGDTrajectory, how: How) -> MarkovRandomField:
     how.only("a path of private SGD", "auto")
-    potentials = released.log_potentials()
-    return MarkovRandomField(released.schema, released.cliques, potentials, stamp=released.stamp)
+    return mrf_from_sgd(released)
 
 
 @model_of.register
@@ -190,37 +201,8 @@ def _(released: PolynomialPhases, how: How) -> Any:
 
 
 @model_of.register
-def _(released: ParityAnswers, how: How) -> Any:
-    raise InputError(
-        "released: answers to parity queries alone say nothing about larger sets; "
-        "released.answer(…) gives them, pf.PolynomialLearner a model."
-    )
-
-
-@model_of.register
 def _(released: ChainMeasurements, how: How) -> Any:
     return estimate_chain(released, how.only("a chain", "auto", "naive", "cgm"))
-
-
-@model_of.register
-def _(released: StructureRelease, how: How) -> Any:
-    raise InputError(
-        "released: a graph has no probabilities; measure tables of its edges (pf.measure), or use "
-        "pf.MarginalLearner(budget, cliques='learn', structure='stable')."
-    )
-
-
-@model_of.register
-def _(released: ReleasedScore, how: How) -> Any:
-    raise InputError("released: a log-likelihood says how good a model is; it gives none.")
-
-
-@model_of.register
-def _(released: NetworkRelease, how: How) -> Any:
-    raise InputError(
-        "released: statistics of one network need the network, which is public but not part of "
-        "them; pf.PeerEffect estimates the effect with it."
-    )
 
 
 def check_method(method: object, options: Mapping[str, Any]) -> None:

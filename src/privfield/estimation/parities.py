@@ -38,30 +38,15 @@ class ParityPolynomial:
     maximal: dict[Monomial, float]
 
 
-def mean_derivatives(
-    trajectory: Trajectory,
-    answers: ParityAnswers | None = None,
-    *,
-    average: bool = True,
-    steps: int | None = None,
-) -> dict[Monomial, float]:
-    """Estimates of E[∂_S h] for all S of 1 to `order` variables (line 9).
-
-    Regression i estimates v_i = ∂_i h. Then E[∂_S h] for S = I ∪ {i} is the sum over all J outside
-    S, |J| ≤ order − |S|, of v_i(I ∪ J)·Q(J), with Q(∅) = 1: answers up to order − 1 suffice, and
-    none is needed for S of the full order. Each i in S gives an estimate; the average is taken,
-    or, as printed, the one of the first variable.
-    """
-    each = derivatives_by_variable(trajectory, answers, steps)
-    if not average:
-        return {monomial: float(values[0]) for monomial, values in each.items()}
-    return {monomial: float(values.mean()) for monomial, values in each.items()}
-
-
 def derivatives_by_variable(
     trajectory: Trajectory, answers: ParityAnswers | None = None, steps: int | None = None
 ) -> dict[Monomial, NDArray[np.float64]]:
-    """For each S the estimates of E[∂_S h] by the regressions of its variables, in order."""
+    """Estimates of E[∂_S h] for all S of 1 to `order` variables (line 9), one by each i in S.
+
+    Regression i estimates v_i = ∂_i h. Then E[∂_S h] for S = I ∪ {i} is the sum over all J outside
+    S, |J| ≤ order − |S|, of v_i(I ∪ J)·Q(J), with Q(∅) = 1: answers up to order − 1 suffice, and
+    none is needed for S of the full order. The paper takes the first one; here they are averaged.
+    """
     check_trajectory(trajectory, "polynomial")
     p, order = len(trajectory.about["names"]), trajectory.about["order"]
     _check_answers(answers, p, order)
@@ -92,7 +77,7 @@ def polynomial_from_parities(
 ) -> tuple[PolynomialMRF, ParityPolynomial]:
     """The model, and the maximal monomials with their coefficients.
 
-    In the model maximal monomials have the coefficients of `mean_derivatives`; monomials that hold
+    In the model maximal monomials have the mean of `derivatives_by_variable`; monomials that hold
     one of them properly are left out, since what they did on average is in it; all others are as
     in `polynomial_from_trajectory`. By default a set counts as present if its estimate exceeds
     0.01 and five standard errors: of sampling, one over the root of the (released) number of rows,

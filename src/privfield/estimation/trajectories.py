@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,12 +12,12 @@ from privfield.errors import InputError
 from privfield.mechanisms.frank_wolfe.pairwise import level_pairs
 from privfield.mechanisms.frank_wolfe.polynomial import parities
 from privfield.mechanisms.frank_wolfe.trajectory import Trajectory
+from privfield.mechanisms.gradients.sgd import SGDTrajectory
 from privfield.models.ising import IsingModel
+from privfield.models.mrf import MarkovRandomField
 from privfield.models.polynomial import PolynomialMRF
 from privfield.schema import Schema
-
-if TYPE_CHECKING:
-    from privfield.models.mrf import MarkovRandomField
+from privfield.solvers.projections import project_l1
 
 Matrix = NDArray[np.float64]
 
@@ -50,8 +50,6 @@ def pairwise_from_trajectory(trajectory: Trajectory, steps: int | None = None) -
     The regression of level u against v at node i estimates W_ij(u, ·) − W_ij(v, ·). Centred over
     the other variable's levels and averaged over v, that is W_ij(u, ·) (Zhang et al. 2020).
     """
-    from privfield.models.mrf import MarkovRandomField
-
     text, geometry = check_trajectory(trajectory, "pairwise", "schema", "geometry")
     schema = Schema.from_toml(text)
     _check_size(trajectory, len(level_pairs(schema.shape)), sum(schema.shape) + 1)
@@ -113,6 +111,14 @@ def polynomial_from_trajectory(trajectory: Trajectory, steps: int | None = None)
     return PolynomialMRF(total, size=len(names), names=names, stamp=trajectory.stamp)
 
 
+def mrf_from_sgd(trajectory: SGDTrajectory, average: float = 0.5) -> MarkovRandomField:
+    """The model at the mean of the last share `average` of the iterates; 0: at the final one."""
+    potentials = trajectory.log_potentials(average)
+    return MarkovRandomField(
+        trajectory.schema, trajectory.cliques, potentials, stamp=trajectory.stamp
+    )
+
+
 def project_on_width(matrix: Matrix, width: float) -> Matrix:
     """The nearest symmetric matrix whose rows have l1 norm up to `width` (Dykstra 1983)."""
     point = (matrix + matrix.T) / 2
@@ -120,23 +126,12 @@ def project_on_width(matrix: Matrix, width: float) -> Matrix:
     for _ in range(_SWEEPS):
         if np.abs(point).sum(axis=1).max() <= width * (1 + _CLOSE):
             break
-        inside = _rows_on_l1_ball(point + correction, width)
+        inside = project_l1(point + correction, width)
         correction += point - inside
         point = (inside + inside.T) / 2
     # what is left over is shrunk away, so that the bound holds as stated
     shrink = np.minimum(1.0, width / np.maximum(np.abs(point).sum(axis=1), 1e-300))
     return np.asarray(point * np.minimum(shrink, shrink[:, np.newaxis]))
-
-
-def _rows_on_l1_ball(matrix: Matrix, radius: float) -> Matrix:
-    """Each row's nearest point with l1 norm up to `radius`: soft thresholding."""
-    sizes = np.abs(matrix)
-    ordered = -np.sort(-sizes, axis=1)
-    excess = np.cumsum(ordered, axis=1) - radius
-    count = (ordered * np.arange(1, matrix.shape[1] + 1) > excess).sum(axis=1)
-    last = np.maximum(count, 1) - 1
-    cut = np.take_along_axis(excess, last[:, np.newaxis], axis=1) / (last + 1)[:, np.newaxis]
-    return np.asarray(np.sign(matrix) * np.maximum(sizes - np.maximum(cut, 0.0), 0.0))
 
 
 def check_trajectory(trajectory: object, kind: str, *facts: str) -> list[Any]:

@@ -10,7 +10,7 @@ from itertools import combinations
 from typing import Any, Self
 
 from privfield.errors import InputError
-from privfield.estimation.baselines import model_from_sgd
+from privfield.estimation.trajectories import mrf_from_sgd
 from privfield.learners.base import Learner, attach_card, result
 from privfield.mechanisms.frank_wolfe.steps import check_declared_rows
 from privfield.mechanisms.gradients.sgd import MOST_NUMBERS, SGDTrajectory, private_sgd
@@ -83,7 +83,7 @@ class SGDLearner(Learner):
             raise InputError(f"average must lie in [0, 1]; got {self.average}.")
         settings = self._settings(schema, cliques)
         self._keep(private_sgd(data, schema, cliques, self.budget, **settings, **self._terms()))
-        self.model_ = model_from_sgd(self.released_, float(average))
+        self.model_ = mrf_from_sgd(self.released_, float(average))
         attach_card(self, notes=(NOTE,))
         return self
 

@@ -213,6 +213,12 @@ class Model(ABC):
         return plot_model(self, path, kind, **options)
 
 
+def set_fields(model: Any, **values: Any) -> None:
+    """Fill in the fields of a frozen value that is being made."""
+    for name, value in values.items():
+        object.__setattr__(model, name, value)
+
+
 def rebuild(
     kind: Any, header: Any, arrays: Any, stamp: str | None, card: Card | None, released: Any
 ) -> Any:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from privfield.checks import check_rng, check_whole
 from privfield.errors import InputError
 from privfield.inference.factors import Table
-from privfield.models.base import LARGEST, check_count, finite_array
+from privfield.models.base import LARGEST, check_count, finite_array, set_fields
 from privfield.models.card import Card
 from privfield.models.mrf import MarkovRandomField
 from privfield.models.saving import (
@@ -55,11 +55,9 @@ class ChainModel:
         names = tuple(level_text(state) for state in states)
         if len(names) < 2 or len(set(names)) < len(names):
             raise InputError(f"states must be at least two different states; got {len(names)}.")
-        object.__setattr__(self, "states", names)
-        object.__setattr__(self, "initial", _rows(initial, "initial", (len(names),)))
-        shape = (len(names), len(names))
-        object.__setattr__(self, "transition", _rows(transition, "transition", shape))
-        object.__setattr__(self, "stamp", stamp)
+        first = _rows(initial, "initial", (len(names),))
+        steps = _rows(transition, "transition", (len(names), len(names)))
+        set_fields(self, states=names, initial=first, transition=steps, stamp=stamp)
 
     def log_likelihood(self, sequences: Any, people: Any = None) -> float:
         """The log-probability of all sequences together, given their lengths: exact, PRIVATE.

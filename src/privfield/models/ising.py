@@ -12,7 +12,14 @@ from numpy.typing import NDArray
 
 from privfield.errors import InputError
 from privfield.inference.factors import Factors, Table
-from privfield.models.base import Model, check_count, check_rng, finite_array, log_scores
+from privfield.models.base import (
+    Model,
+    check_count,
+    check_rng,
+    finite_array,
+    log_scores,
+    set_fields,
+)
 from privfield.models.saving import Arrays, Header, stored_floats, stored_stamp, stored_texts
 from privfield.schema import Schema, spin_names
 
@@ -121,10 +128,7 @@ class IsingModel(SpinModel):
         p = len(matrix)
         vector = np.zeros(p) if field is None else finite_array(field, "field", (p,))
         matrix.flags.writeable = vector.flags.writeable = False
-        object.__setattr__(self, "weights", matrix)
-        object.__setattr__(self, "field", vector)
-        object.__setattr__(self, "names", spin_names(names, p))
-        object.__setattr__(self, "stamp", stamp)
+        set_fields(self, weights=matrix, field=vector, names=spin_names(names, p), stamp=stamp)
 
     @cached_property
     def factors(self) -> Factors:

@@ -11,7 +11,7 @@ import numpy as np
 
 from privfield.errors import InputError
 from privfield.inference.factors import Factors, Table, structural_zeros
-from privfield.models.base import LARGEST, ForbidsEverything, Model
+from privfield.models.base import LARGEST, ForbidsEverything, Model, set_fields
 from privfield.models.saving import Arrays, Header, stored_floats, stored_stamp
 from privfield.schema import Schema
 
@@ -58,10 +58,8 @@ class MarkovRandomField(Model):
             _potential(schema, clique, table)
             for clique, table in zip(cliques, log_potentials, strict=True)
         )
-        object.__setattr__(self, "schema", schema)
-        object.__setattr__(self, "cliques", tuple(tuple(clique) for clique in cliques))
-        object.__setattr__(self, "log_potentials", tables)
-        object.__setattr__(self, "stamp", stamp)
+        scopes = tuple(tuple(clique) for clique in cliques)
+        set_fields(self, schema=schema, cliques=scopes, log_potentials=tables, stamp=stamp)
 
     @cached_property
     def factors(self) -> Factors:

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privfield.data.network.public import check_symmetric
 from privfield.errors import InputError
 from privfield.inference.factors import Factors
-from privfield.models.base import LARGEST, check_count, check_rng, finite_number
+from privfield.models.base import LARGEST, check_count, check_rng, finite_number, set_fields
 from privfield.models.ising import SpinModel
 from privfield.models.saving import Arrays, Header, stored_floats, stored_stamp, stored_texts
 from privfield.schema import spin_names
@@ -67,17 +68,12 @@ class NetworkIsing(SpinModel):
             raise InputError(f"couplings must hold finite numbers only, up to ±{LARGEST:g}.")
         if matrix.diagonal().any():
             raise InputError("couplings must have a zero diagonal: nobody is their own peer.")
-        if (matrix != matrix.T).nnz:  # square roots in scalings differ in the last digit
-            if abs(matrix - matrix.T).max() > 1e-9 * abs(matrix).max():
-                raise InputError("couplings must be symmetric: J[i, j] == J[j, i].")
-            matrix = csr_array((matrix + matrix.T) / 2)
+        matrix = check_symmetric(matrix, "couplings")
         for part in (matrix.data, matrix.indices, matrix.indptr):
             part.flags.writeable = False
-        object.__setattr__(self, "couplings", matrix)
-        object.__setattr__(self, "beta", finite_number(beta, "beta"))
-        object.__setattr__(self, "field", finite_number(field, "field"))
-        object.__setattr__(self, "names", spin_names(names, matrix.shape[0]))
-        object.__setattr__(self, "stamp", stamp)
+        numbers = {"beta": finite_number(beta, "beta"), "field": finite_number(field, "field")}
+        labels = spin_names(names, matrix.shape[0])
+        set_fields(self, couplings=matrix, **numbers, names=labels, stamp=stamp)
 
     @cached_property
     def factors(self) -> Factors:

@@ -13,7 +13,7 @@ import numpy as np
 from privfield.checks import check_whole
 from privfield.errors import InputError
 from privfield.inference.factors import Factors, Table
-from privfield.models.base import finite_number
+from privfield.models.base import finite_number, set_fields
 from privfield.models.ising import SpinModel
 from privfield.models.saving import Arrays, Header, stored_floats, stored_stamp, stored_texts
 from privfield.schema import spin_names
@@ -55,10 +55,9 @@ class PolynomialMRF(SpinModel):
                 raise InputError(f"coefficients: monomial {monomial} is listed twice.")
             found[monomial] = finite_number(value, f"coefficients: {monomial}")
         ordered = dict(sorted(found.items(), key=lambda item: (len(item[0]), item[0])))
-        object.__setattr__(self, "coefficients", MappingProxyType(ordered))
-        object.__setattr__(self, "size", int(size))
-        object.__setattr__(self, "names", spin_names(names, int(size)))
-        object.__setattr__(self, "stamp", stamp)
+        labels = spin_names(names, int(size))
+        terms = MappingProxyType(ordered)
+        set_fields(self, coefficients=terms, size=int(size), names=labels, stamp=stamp)
 
     @property
     def order(self) -> int:

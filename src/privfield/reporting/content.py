@@ -324,12 +324,10 @@ def _methods(
     rows: float | None,
 ) -> str:
     kind = "binary " if all(size == 2 for size in model.schema.shape) else "categorical "
-    version = __version__ if card is None else card.version
-    how = "" if card is None or card.method is None else f" ({card.method})"
     parts = [
         "We estimated a graphical model (Markov random field) of "
         f"{counted(len(model.schema), kind + 'variable')}{words.rows_words(card, rows)} with "
-        f"privfield {version}{how}.",
+        f"{words.software(card)}.",
         words.privacy_sentence(card, model.stamp),
     ]
     if found.method != "none":

@@ -28,15 +28,11 @@ def positions(count: int, links: Sequence[Link]) -> Table:
     place = np.stack([np.cos(angle), np.sin(angle)], axis=1)
     if links:
         place = _stress(place, _distances(count, links))
-    return _apart(_framed(place), 1.25 * _size(count))
+    return _apart(_framed(place), 1.25 * node_size(count))
 
 
 def node_size(count: int) -> float:
     """The diameter of a node."""
-    return _size(count)
-
-
-def _size(count: int) -> float:
     return float(np.clip(150 / math.sqrt(count), 9, 40))
 
 

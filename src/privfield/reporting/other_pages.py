@@ -31,13 +31,9 @@ def chain_page(
     noise = measurements if isinstance(measurements, ChainMeasurements) else None
     page["chain"] = _transitions(model, noise, level)
     page["marginals"] = _shares(model)
-    page["methods"] = " ".join(
-        [
-            f"We estimated a time-homogeneous Markov chain over {len(model.states)} states with "
-            f"privfield {page['version'] if card is None else card.version}"
-            + ("." if card is None or card.method is None else f" ({card.method})."),
-            words.privacy_sentence(card, model.stamp),
-        ]
+    page["methods"] = (
+        f"We estimated a time-homogeneous Markov chain over {len(model.states)} states with "
+        f"{words.software(card)}. {words.privacy_sentence(card, model.stamp)}"
     )
     page["reading"] = [
         "Margins cover privacy noise only. How much another sample of people would differ depends "
@@ -124,9 +120,7 @@ def peer_page(model: NetworkIsing, card: Card | None, title: str | None) -> Cont
     interval = known.get("beta")
     parts = [
         f"We estimated the peer effect β of an Ising model on a public network of "
-        f"{len(model.names):,} nodes and {edges:,} edges with privfield "
-        f"{page['version'] if card is None else card.version}"
-        + ("." if card is None or card.method is None else f" ({card.method})."),
+        f"{len(model.names):,} nodes and {edges:,} edges with {words.software(card)}.",
         words.privacy_sentence(card, model.stamp),
         f"The estimate is β = {model.beta:.3g}"
         + (

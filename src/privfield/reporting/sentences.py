@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from privfield._version import __version__
 from privfield.models.card import Card, guarantee
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import ZCDP, ApproxDP, Budget, NonPrivate, PureDP
@@ -192,6 +193,13 @@ def rows_words(card: Card | None, rows: float | None) -> str:
     """From how many rows, where that is public."""
     count = rows if card is None or card.rows is None else card.rows
     return "" if count is None else f" from {exact_text(count)} record{'s' * (count != 1)}"
+
+
+def software(card: Card | None) -> str:
+    """What made a model, and how."""
+    version = __version__ if card is None else card.version
+    how = "" if card is None or card.method is None else f" ({card.method})"
+    return f"privfield {version}{how}"
 
 
 def citation(version: str) -> str:

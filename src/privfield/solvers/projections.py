@@ -1,4 +1,4 @@
-"""Projections onto ℓ1 balls, many at once."""
+"""Projections onto ℓ1 balls, many at once, and onto simplices."""
 
 from __future__ import annotations
 
@@ -32,3 +32,13 @@ def _onto_sphere(rows: Array, size: Array, limit: Array) -> Array:
     kept = np.maximum((ordered > excess).sum(axis=1) - 1, 0)
     threshold = np.take_along_axis(excess, kept[:, None], axis=1).astype(rows.dtype)
     return np.asarray(np.sign(rows) * np.maximum(size - np.maximum(threshold, 0), 0))
+
+
+def onto_simplex(table: Array, total: float = 1.0) -> Array:
+    """The nearest table of numbers from 0 that sum to `total` (Duchi et al. 2008)."""
+    table = table - table.max()  # the same projection, without loss of digits
+    ordered = np.sort(table, axis=None)[::-1]
+    excess = (np.cumsum(ordered) - total) / np.arange(1, ordered.size + 1)
+    kept = np.flatnonzero(ordered > excess)
+    level = excess[kept[-1]] if kept.size else 0.0
+    return np.asarray(np.maximum(table - level, 0.0))

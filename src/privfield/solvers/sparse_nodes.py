@@ -279,11 +279,8 @@ def _minimise_model(
         downhill = slope + curve * ((y - here) @ metric)
         new = _shrink((y - slow * downhill) * mask, amount, nodes)
         change = new - x
-        if float(((y - new) * change).sum()) > 0:  # uphill: momentum starts anew
-            t = 1.0
-        t_new = (1 + math.sqrt(1 + 4 * t * t)) / 2
-        y = new + np.float32((t - 1) / t_new) * change
-        x, t = new, t_new
+        y, t = _onward(new, change, y, t)
+        x = new
         if count % _CHECK == _CHECK - 1 and float(np.abs(change).max(initial=0)) < accuracy / 10:
             break
     return x.astype(np.float64)
@@ -302,14 +299,19 @@ def _directly(
         gradient, _ = passes.evaluate(y)
         new = _shrink((y - step * gradient) * mask, step * penalty, nodes)
         change = new - x
-        if float(((y - new) * change).sum()) > 0:
-            t = 1.0
-        t_new = (1 + math.sqrt(1 + 4 * t * t)) / 2
-        y = new + (t - 1) / t_new * change
-        x, t = new, t_new
+        y, t = _onward(new, change, y, t)
+        x = new
         if count % _CHECK == _CHECK - 1 and float(np.abs(change).max(initial=0)) < accuracy / 10:
             break
     return x
+
+
+def _onward(new: Array, change: Array, y: Array, t: float) -> tuple[Array, float]:
+    """Where FISTA looks next, beyond the point that it reached; uphill, momentum starts anew."""
+    if float(((y - new) * change).sum()) > 0:
+        t = 1.0
+    t_new = (1 + math.sqrt(1 + 4 * t * t)) / 2
+    return new + (t - 1) / t_new * change, t_new
 
 
 def _blocks_of(covariance: Array, starts: NDArray[np.intp], size: int) -> list[Array]:

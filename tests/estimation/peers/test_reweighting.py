@@ -59,8 +59,8 @@ def test_means_and_log_partition_against_enumeration(banks):
     curve, groups = bank.curves(0.0, 3.0)
     for got, parts, wanted in (
         (
-            curve.mean_and_deviation(betas)[0],
-            [g.mean_and_deviation(betas)[0] for g in groups],
+            curve.averages(betas, curve.values[:, None])[:, 0],
+            [g.averages(betas, g.values[:, None])[:, 0] for g in groups],
             weights @ values,
         ),
         (curve.log_partition(betas), [g.log_partition(betas) for g in groups], logs - logs[0]),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import privfield as pf
-from privfield.estimation.baselines import model_from_sgd
+from privfield.estimation.trajectories import mrf_from_sgd
 from privfield.files import pack, unpack
 from privfield.mechanisms.gradients.sgd import (
     MASS,
@@ -127,7 +127,7 @@ def test_without_noise_it_converges_to_the_maximum_of_the_likelihood():
         DATA, SCHEMA, CLIQUES, pf.NON_PRIVATE,
         steps=600, sampling_rate=1, clip=100, learning_rate=1 / len(DATA),
     )  # fmt: skip
-    fitted = model_from_sgd(run, average=0)
+    fitted = mrf_from_sgd(run, average=0)
     for clique in CLIQUES:
         counts = pf.measure(DATA, SCHEMA, [clique], pf.NON_PRIVATE).tables[0]
         assert fitted.marginal(clique) == pytest.approx(counts / len(DATA), abs=2e-5)
@@ -165,7 +165,7 @@ def test_a_seed_repeats_everything_and_stamps_the_result(tmp_path):
     assert loaded.stamp.startswith("NOT PRIVATE") and loaded.cost == BUDGET
     assert loaded.to_bytes() == runs[0].to_bytes()
     assert (loaded.gradients == runs[0].gradients).all()
-    assert model_from_sgd(loaded).stamp == loaded.stamp
+    assert mrf_from_sgd(loaded).stamp == loaded.stamp
 
 
 def test_iterates_and_their_averages():
@@ -190,7 +190,7 @@ def test_structural_zeros_have_no_mass():
         DATA, schema, CLIQUES, pf.NON_PRIVATE,
         steps=300, sampling_rate=1, clip=9, learning_rate=2 / len(DATA),
     )  # fmt: skip
-    assert model_from_sgd(run).marginal(["a", "c"])[0, 1] == 0
+    assert mrf_from_sgd(run).marginal(["a", "c"])[0, 1] == 0
 
 
 def test_damaged_files_are_refused():

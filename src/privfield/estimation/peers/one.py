@@ -95,7 +95,7 @@ def estimate_peer_effect(
         bound,
         found.grid,
         found.log_likelihood,
-        _errors(found, others),
+        standard_errors([(each.beta, each.low, each.high) for each in others]),
         len(bank.stations),
         _messages(found, bank, bound, low, high),
     )
@@ -231,12 +231,11 @@ def crossing(grid: FloatArray, tail: FloatArray, cut: float, *, rising: bool) ->
     return float(betas[k - 1] + share * (betas[k] - betas[k - 1]))
 
 
-def _errors(found: _Inversion, others: Sequence[_Inversion]) -> tuple[float, float, float]:
-    """Standard errors of estimate, low and high, from independent sets of chains."""
+def standard_errors(others: Sequence[Sequence[float]]) -> tuple[float, float, float]:
+    """Of estimate, low and high, from those of independent sets of chains."""
     if not others:
         return 0.0, 0.0, 0.0
-    spread = np.array([[each.beta, each.low, each.high] for each in others]).std(axis=0, ddof=1)
-    error = spread / np.sqrt(len(others))
+    error = np.std(others, axis=0, ddof=1) / np.sqrt(len(others))
     return float(error[0]), float(error[1]), float(error[2])
 
 

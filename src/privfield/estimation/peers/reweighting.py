@@ -75,17 +75,9 @@ class Curve:
         found = np.empty(len(betas))
         step = max(1, _CHUNK // len(self.values))
         for start in range(0, len(betas), step):
-            some = betas[start : start + step]
-            exponents = np.multiply.outer(some / 2, self.values) - self._costs
-            top = exponents.max(axis=1)
-            found[start : start + step] = top + np.log(np.exp(exponents - top[:, None]).sum(axis=1))
+            exponents = np.multiply.outer(betas[start : start + step] / 2, self.values)
+            found[start : start + step] = _log_sums(exponents - self._costs)
         return found
-
-    def mean_and_deviation(self, betas: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Of σᵀJσ."""
-        moments = self.averages(betas, np.column_stack([self.values, self.values**2]))
-        spread = np.maximum(moments[:, 1] - moments[:, 0] ** 2, 0.0)
-        return moments[:, 0], np.sqrt(spread)
 
 
 def group_curves(stations: Sequence[Station]) -> list[Curve]:
@@ -109,10 +101,13 @@ def mixture_costs(places: FloatArray, parts: Sequence[FloatArray]) -> FloatArray
     found = np.empty(len(values))
     step = max(1, _CHUNK // len(places))
     for start in range(0, len(values), step):
-        exponents = values[start : start + step] @ places.T + logs
-        top = exponents.max(axis=1)
-        found[start : start + step] = top + np.log(np.exp(exponents - top[:, None]).sum(axis=1))
+        found[start : start + step] = _log_sums(values[start : start + step] @ places.T + logs)
     return found
+
+
+def _log_sums(exponents: FloatArray) -> FloatArray:
+    top = exponents.max(axis=1)
+    return np.asarray(top + np.log(np.exp(exponents - top[:, None]).sum(axis=1)))
 
 
 def _bennett(low: FloatArray, high: FloatArray) -> float:

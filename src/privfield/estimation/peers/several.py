@@ -19,7 +19,7 @@ from privfield.data.network.covariates import Covariate
 from privfield.data.network.public import PublicNetwork
 from privfield.errors import InputError
 from privfield.estimation.peers.noise import AdditiveNoise
-from privfield.estimation.peers.one import PeerEstimate
+from privfield.estimation.peers.one import PeerEstimate, standard_errors
 from privfield.estimation.peers.reweighting import mixture_costs
 from privfield.estimation.peers.stations import GROUPS, Simulator, Station
 from privfield.mechanisms.peers.release import StatisticRelease
@@ -73,9 +73,7 @@ def estimate_with_covariates(
     others = []
     for group in range(GROUPS):
         part = _Pool(stations, release, halves, group, matched=not typical)
-        others.append(_maximise(part, box, level, stations))
-    spread = np.array([[each.peak[0], each.low, each.high] for each in others]).std(axis=0, ddof=1)
-    error = spread / np.sqrt(GROUPS)
+        others.append(_maximise(part, box, level, stations).triples()[0])
     names = ["beta", *(each.name for each in covariates)]
     return PeerEstimate(
         dict(zip(names, found.triples(), strict=True)),
@@ -83,7 +81,7 @@ def estimate_with_covariates(
         bound,
         found.grid,
         found.profile,
-        (float(error[0]), float(error[1]), float(error[2])),
+        standard_errors(others),
         len(stations),
         _messages(found, stations, settled, typical, bound),
     )

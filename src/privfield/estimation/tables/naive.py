@@ -11,6 +11,7 @@ from privfield.inference.engine import Engine
 from privfield.inference.factors import Table
 from privfield.mechanisms.tables.measurements import Measurements
 from privfield.models.mrf import MarkovRandomField
+from privfield.solvers.projections import onto_simplex
 
 DEFAULT_RIDGE = 1e-3
 
@@ -77,12 +78,3 @@ def maximum_likelihood(
         options={"maxiter": steps, "maxcor": 20, "gtol": tolerance, "ftol": 0.0},
     )
     return np.asarray(found.x)
-
-
-def onto_simplex(table: Table) -> Table:
-    """The nearest table of non-negative numbers that sum to 1 (Duchi et al. 2008)."""
-    table = table - table.max()  # the same projection, without loss of digits
-    ordered = np.sort(table, axis=None)[::-1]
-    excess = (np.cumsum(ordered) - 1) / np.arange(1, ordered.size + 1)
-    kept = np.flatnonzero(ordered > excess)[-1]
-    return np.asarray(np.maximum(table - excess[kept], 0.0))

@@ -6,11 +6,11 @@ it was, and nothing says how close it is.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
-from typing import Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,16 +72,9 @@ class LoopyResult:
 
 
 def loopy_belief_propagation(
-    factors: Factors,
-    *,
-    damping: float = 0.0,
-    schedule: Schedule = "asynchronous",
-    max_iterations: int = 1000,
-    tolerance: float = 1e-9,
-    start: LoopyResult | None = None,
-    messages: Messages = "auto",
+    factors: Factors, *, start: LoopyResult | None = None, **options: Any
 ) -> LoopyResult:
-    """Beliefs of all variables and cliques, and the Bethe log Z; see `LoopyPlan.run`.
+    """Beliefs of all variables and cliques, and the Bethe log Z; options as in `LoopyPlan.run`.
 
     >>> pair = Factors((2, 2), ((0, 1),), (np.log([[3.0, 1.0], [1.0, 3.0]]),))
     >>> result = loopy_belief_propagation(pair)
@@ -92,15 +85,7 @@ def loopy_belief_propagation(
         plan = start.plan
     else:
         plan = LoopyPlan(factors.shape, factors.cliques)
-    return plan.run(
-        factors.tables,
-        damping=damping,
-        schedule=schedule,
-        max_iterations=max_iterations,
-        tolerance=tolerance,
-        start=start,
-        messages=messages,
-    )
+    return plan.run(factors.tables, start=start, **options)
 
 
 class LoopyPlan:
@@ -257,13 +242,7 @@ class LoopyPlan:
         most = np.abs(fields).max(initial=0) + self._most_slots * bound
         model = (self._pairs, np.exp(tables), odds, bool(most < 4 * _PLAIN_LIMIT), ratios)
         sweep = kernels.ratio_synchronous if at_once else kernels.ratio_asynchronous
-        damping, tolerance, limit = options
-        work = np.empty(odds.size)
-        iterations, residual = 0, np.inf
-        for _, part in Pace().parts(limit):
-            iterations, residual = sweep(*model, work, damping, tolerance, iterations, part)
-            if residual <= tolerance:
-                break
+        iterations, residual = _repeat(sweep, (*model, np.empty(odds.size)), options)
         logs = np.log(ratios)
         log_z = kernels.ratio_beliefs(*model, logs, local, inner, self._graph.offsets, beliefs)
         into[::2] = 0.0
@@ -290,18 +269,26 @@ class LoopyPlan:
         plain = np.exp(inner - np.repeat(np.where(tame, top, np.inf), np.diff(g.cells)))
         out, likely = np.empty(into.size), np.empty(into.size)
         model = (at_once, local, inner, plain, tame, graph, into, out, likely)
-        damping, tolerance, limit = options
-        iterations, residual = 0, np.inf
-        for _, part in Pace().parts(limit):
-            iterations, residual = kernels.log_messages(
-                *model, damping, tolerance, iterations, part
-            )
-            if residual < 0:
-                return -np.inf, iterations, residual
-            if residual <= tolerance:
-                break
+        iterations, residual = _repeat(kernels.log_messages, model, options)
+        if residual < 0:
+            return -np.inf, iterations, residual
         log_z = kernels.log_beliefs(local, inner, graph, into, out, beliefs)
         return log_z, iterations, residual
+
+
+def _repeat(
+    sweep: Callable[..., tuple[int, float]],
+    model: tuple[Any, ...],
+    options: tuple[float, float, int],
+) -> tuple[int, float]:
+    """Sweep until messages stay, or show that Z is 0 (a negative residual); Ctrl-C is heard."""
+    damping, tolerance, limit = options
+    iterations, residual = 0, np.inf
+    for _, part in Pace().parts(limit):
+        iterations, residual = sweep(*model, damping, tolerance, iterations, part)
+        if residual <= tolerance:
+            break
+    return iterations, residual
 
 
 def _check_options(

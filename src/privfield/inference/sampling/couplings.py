@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privfield.errors import InputError
+from privfield.kernels.pace import Pace
 
 FloatArray = NDArray[np.float64]
 
@@ -144,6 +145,44 @@ def start_states(nodes: int, chains: int, rng: np.random.Generator) -> NDArray[n
     states[0::4] = 1
     states[1::4] = -1
     return states
+
+
+class SpinChains:
+    """Chains of ±1 states on a network, their statistics, and the state they are compared with.
+
+    States are (chains, nodes), or (blocks, nodes, lanes) where chains share reads of the network.
+    """
+
+    names: tuple[str, ...] = ("interaction", "total", "overlap")
+
+    def __init__(
+        self, network: Network, count: int, states: NDArray[np.int8], words: NDArray[np.uint64]
+    ) -> None:
+        """Of these chains the first `count` are seen."""
+        self._network, self.count = network, count
+        self._weights, self._step = network.measured
+        self._in_lanes = states.ndim == 3
+        self._states, self._words = np.ascontiguousarray(states), np.ascontiguousarray(words)
+        self._out = np.empty((words.size // 4, len(self.names)))
+        self._pace = Pace()
+        self._reference = self._later = self._first()
+
+    def statistics(self) -> FloatArray:
+        """½ xᵀJx, Σx and the overlap with the reference, (chains, 3)."""
+        from privfield.inference.sampling import glauber_kernels as kernels
+
+        rows = (self._network.starts, self._network.neighbours, self._weights, self._step)
+        measure = kernels.measure_lanes if self._in_lanes else kernels.measure
+        measure(*rows, self._reference, self._states, self._out)
+        return self._out[: self.count].copy()
+
+    def mark(self) -> None:
+        """Overlaps are now with the first chain's state at the mark before this one."""
+        self._reference, self._later = self._later, self._first()
+
+    def _first(self) -> NDArray[np.int8]:
+        first = self._states[0, :, 0] if self._in_lanes else self._states[0]
+        return np.array(first, dtype=np.int8, order="C")
 
 
 def chain_words(chains: int, rng: np.random.Generator) -> NDArray[np.uint64]:

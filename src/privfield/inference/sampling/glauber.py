@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from privfield.inference.sampling.couplings import Network, chain_words, start_states
-from privfield.kernels.pace import Pace
+from privfield.inference.sampling.couplings import Network, SpinChains, chain_words, start_states
 
 FloatArray = NDArray[np.float64]
 Words = NDArray[np.uint64]
@@ -19,7 +18,7 @@ _FEWEST_IN_LANES = 24
 _DEGREE_IN_LANES = 1 << 14  # sums of neighbours are 16-bit there
 
 
-class GlauberChains:
+class GlauberChains(SpinChains):
     """Chains that resample every node once per sweep, in one fixed order.
 
     An update draws a node from its law given its neighbours and so leaves P unchanged; a sweep is a
@@ -27,28 +26,19 @@ class GlauberChains:
     Nodes are visited by degree: the loop over neighbours then has a predictable length.
     """
 
-    names: tuple[str, ...] = ("interaction", "total", "overlap")
-
     def __init__(self, network: Network, chains: int, rng: np.random.Generator) -> None:
         from privfield.inference.sampling.glauber_kernels import LANES
 
         self._order = np.argsort(network.degrees, kind="stable")
-        self._network = network.reordered(self._order)
-        self._weights, self._step = self._network.measured
-        self.count = chains
-        self._in_lanes = chains >= _FEWEST_IN_LANES
+        in_lanes = chains >= _FEWEST_IN_LANES
         blocks = -(-chains // LANES)
-        rows = blocks * LANES if self._in_lanes else chains
+        rows = blocks * LANES if in_lanes else chains
         states = start_states(network.nodes, rows, rng)
         words = chain_words(rows, rng)
-        if self._in_lanes:  # chains beyond the number asked for run along unseen
+        if in_lanes:  # chains beyond the number asked for run along unseen
             states = states.reshape(blocks, LANES, network.nodes).swapaxes(1, 2)
             words = words.reshape(blocks, LANES, 4).swapaxes(1, 2)
-        self._states = np.ascontiguousarray(states)
-        self._words = np.ascontiguousarray(words)
-        self._pace = Pace()
-        self._out = np.empty((rows, len(self.names)))
-        self._reference = self._later = self._first()
+        super().__init__(network.reordered(self._order), chains, states, words)
         self._up = self._bracket = np.zeros(0, dtype=np.uint64)
         self._scaled = np.zeros(0)
         self._prepare()
@@ -84,23 +74,6 @@ class GlauberChains:
         for rows, part in self._pace.parts(sweeps, len(self._states)):
             sweep(*model, self._states[rows], self._words[rows], part)
 
-    def statistics(self) -> FloatArray:
-        """½ xᵀJx, Σx and the overlap with the reference, (chains, 3)."""
-        from privfield.inference.sampling import glauber_kernels as kernels
-
-        network = self._network
-        measure = kernels.measure_lanes if self._in_lanes else kernels.measure
-        measure(
-            network.starts,
-            network.neighbours,
-            self._weights,
-            self._step,
-            self._reference,
-            self._states,
-            self._out,
-        )
-        return self._out[: self.count].copy()
-
     def states(self) -> NDArray[np.int8]:
         """Present states, (chains, nodes), in the caller's order of nodes."""
         states = self._states
@@ -109,14 +82,6 @@ class GlauberChains:
         result = np.empty((self.count, self._network.nodes), dtype=np.int8)
         result[:, self._order] = states[: self.count]
         return result
-
-    def mark(self) -> None:
-        """Overlaps are now with the first chain's state at the mark before this one."""
-        self._reference, self._later = self._later, self._first()
-
-    def _first(self) -> NDArray[np.int8]:
-        first = self._states[0, :, 0] if self._in_lanes else self._states[0]
-        return np.array(first, dtype=np.int8, order="C")
 
 
 def _thresholds(local: FloatArray) -> Words:

@@ -6,21 +6,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfield.errors import InputError
-from privfield.inference.sampling.couplings import Network, chain_words, start_states
-from privfield.kernels.pace import Pace
-
-FloatArray = NDArray[np.float64]
+from privfield.inference.sampling.couplings import Network, SpinChains, chain_words, start_states
 
 
-class ClusterChains:
+class ClusterChains(SpinChains):
     """Chains that redraw every cluster once per sweep; any field, couplings β J ≥ 0.
 
     Each sweep draws bonds given states, then states given bonds, from one joint law whose states
     follow P, so it leaves P unchanged and is reversible. Fields weigh whole clusters: strong fields
     of mixed signs make it slow, not wrong.
     """
-
-    names: tuple[str, ...] = ("interaction", "total", "overlap")
 
     def __init__(self, network: Network, chains: int, rng: np.random.Generator) -> None:
         scaled = network.beta * network.couplings
@@ -29,8 +24,8 @@ class ClusterChains:
                 'method "swendsen-wang" needs non-negative couplings (beta times couplings); got '
                 f'{scaled.min():g}: use method "glauber"'
             )
-        self._network = network
-        self._weights, self._step = network.measured
+        states = start_states(network.nodes, chains, rng)
+        super().__init__(network, chains, states, chain_words(chains, rng))
         rows = np.repeat(np.arange(network.nodes, dtype=np.uint32), network.degrees)
         once = rows < network.neighbours
         self._left = np.ascontiguousarray(rows[once])
@@ -38,12 +33,6 @@ class ClusterChains:
         bonds = network.beta * (self._weights if self._step == 0 else network.couplings[once])
         share = -np.expm1(-2 * bonds) * 2.0**64
         self._bonds = np.minimum(share, 2.0**64 - 2048).astype(np.uint64)
-        self.count = chains
-        self._states = start_states(network.nodes, chains, rng)
-        self._words = chain_words(chains, rng)
-        self._pace = Pace()
-        self._out = np.empty((chains, len(self.names)))
-        self._reference = self._later = self._states[0].copy()
 
     def advance(self, sweeps: int) -> None:
         """Run every chain `sweeps` sweeps on."""
@@ -61,26 +50,6 @@ class ClusterChains:
                 part,
             )
 
-    def statistics(self) -> FloatArray:
-        """½ xᵀJx, Σx and the overlap with the reference, (chains, 3)."""
-        from privfield.inference.sampling.glauber_kernels import measure
-
-        network = self._network
-        measure(
-            network.starts,
-            network.neighbours,
-            self._weights,
-            self._step,
-            self._reference,
-            self._states,
-            self._out,
-        )
-        return self._out.copy()
-
     def states(self) -> NDArray[np.int8]:
         """Present states, (chains, nodes)."""
         return self._states.copy()
-
-    def mark(self) -> None:
-        """Overlaps are now with the first chain's state at the mark before this one."""
-        self._reference, self._later = self._later, self._states[0].copy()
