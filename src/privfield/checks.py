@@ -6,12 +6,14 @@ import math
 import re
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privfield.errors import InputError
 
 _BYTES = {"": 1} | {letter: 1000**power for power, letter in enumerate("KMGT", 1)}
 _BINARY = {f"{letter}I": 1024**power for power, letter in enumerate("KMGT", 1)}
 _MOST_BYTES = 10**18
+LARGEST = 1e100  # of a number in a model: sums of many stay far from overflow
 
 
 def check_rng(rng: object) -> np.random.Generator:
@@ -63,3 +65,30 @@ def check_bytes(given: object, name: str) -> float:
     if not (math.isfinite(given) and 1 <= given <= _MOST_BYTES):
         raise InputError(f"{name} must lie between 1 byte and 1e18; got {given:g}.")
     return float(given)
+
+
+def finite_array(
+    values: object, name: str, shape: tuple[int, ...] | None = None
+) -> NDArray[np.float64]:
+    """A float array of numbers that inference can hold, of that shape if given."""
+    try:
+        array = np.array(values)
+        if array.dtype.kind not in "biuf":
+            raise TypeError
+        array = array.astype(np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} must hold numbers only.") from None
+    if shape is not None and array.shape != shape:
+        raise InputError(f"{name} must have shape {shape}; got {array.shape}.")
+    if not (np.abs(array) <= LARGEST).all():
+        raise InputError(f"{name} must hold finite numbers only, up to ±{LARGEST:g}.")
+    return array
+
+
+def finite_number(value: object, name: str) -> float:
+    """A number that inference can hold."""
+    if isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool):
+        number = float(value)
+        if abs(number) <= LARGEST:
+            return number
+    raise InputError(f"{name} must be a finite number, up to ±{LARGEST:g}; got {value!r}.")

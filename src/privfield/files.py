@@ -33,13 +33,7 @@ def write_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     On any error, Ctrl-C included, `path` stays as it was and nothing is left behind. What a
     `kill -9` left of an earlier attempt is removed when it is an hour old.
     """
-    target = Path(path)
-    if "\0" in str(target):
-        raise InputError(f"path: {str(target)!r} is no file name.")
-    if not target.parent.is_dir():
-        raise InputError(f"path: the folder {str(target.parent)!r} does not exist.")
-    if target.is_dir():
-        raise InputError(f"path: {str(target)!r} is a folder; a file name is needed.")
+    target = check_target(path)
     _sweep(target)
     # named before it exists: a signal at any moment from now on finds it
     temporary = target.parent / f".{target.name}.{os.urandom(8).hex()}{_TEMPORARY}"
@@ -58,6 +52,20 @@ def write_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def check_target(path: object) -> Path:
+    """A path at which a file can be made, or an `InputError`."""
+    if not isinstance(path, str | os.PathLike):
+        raise InputError(f"path must be a file name; got {type(path).__name__}.")
+    target = Path(path)
+    if "\0" in str(target):
+        raise InputError(f"path: {str(target)!r} is no file name.")
+    if not target.parent.is_dir():
+        raise InputError(f"path: the folder {str(target.parent)!r} does not exist.")
+    if target.is_dir():
+        raise InputError(f"path: {str(target)!r} is a folder; a file name is needed.")
+    return target
 
 
 def _sweep(target: Path) -> None:

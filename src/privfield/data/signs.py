@@ -11,21 +11,20 @@ from numpy.typing import NDArray
 from privfield.data.sources.base import batch_rows, check_array
 from privfield.data.table import Table, open_table
 from privfield.errors import InputError
-from privfield.schema import Schema, spin_names
+from privfield.schema import Schema, check_schema, spin_names
 
 Signs = NDArray[np.int8]
 
 _MOST_VARIABLES = 8192
 
 
-def read_signs(data: Any, schema: Schema | None = None, key: int = 0) -> Iterator[Signs]:
+def read_signs(data: Any, schema: Schema | None = None) -> Iterator[Signs]:
     """Batches of rows of −1 and +1, in table order.
 
     Arrays are read by one public rule: a value above 0 is +1, anything else (NaN too) is −1.
     Frames and files need a schema whose variables all have two levels: the second level is +1.
-    `key` is that of `Table.batches`.
     """
-    return open_signs(data, schema)[0](key)
+    return open_signs(data, schema)[0](0)
 
 
 def open_signs(
@@ -92,8 +91,7 @@ def check_variables(
 
 def check_two_levels(schema: Schema) -> None:
     """A schema whose rows can be read as −1 and +1, or an `InputError`."""
-    if not isinstance(schema, Schema):
-        raise InputError(f"schema must be a pf.Schema; got {type(schema).__name__}.")
+    check_schema(schema)
     wrong = [name for name, size in zip(schema.names, schema.shape, strict=True) if size != 2]
     if wrong:
         shown = ", ".join(map(repr, wrong[:12])) + (" and more" if len(wrong) > 12 else "")

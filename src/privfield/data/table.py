@@ -19,7 +19,7 @@ from privfield.data.sources.find import find_source
 from privfield.errors import InputError
 from privfield.privacy.adjacency import ROW, Unit
 from privfield.privacy.randomness import Randomness
-from privfield.schema import Schema
+from privfield.schema import Schema, check_schema
 
 _Owned = tuple[NDArray[np.int64], CodedBatch]  # rows, and the number of the person of each
 
@@ -154,8 +154,7 @@ def open_table(data: Any, schema: Schema) -> Table:
     `data` is a path, a glob or a folder of CSV or Parquet files, anything that speaks the Arrow
     stream protocol, or a numpy array of codes in the schema's column order.
     """
-    if not isinstance(schema, Schema):
-        raise InputError(f"schema must be a pf.Schema; got {type(schema).__name__}.")
+    check_schema(schema)
     unit = schema.unit
     wanted = schema.names if unit is None else (*schema.names, unit.column)
     source = find_source(data, wanted, has_ids=unit is not None)

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from privfield.checks import check_rng, finite_number
 from privfield.errors import InputError
 from privfield.learners.base import Learner, attach_card, result
-from privfield.models.base import check_count, check_rng, finite_number
+from privfield.models.base import check_count
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import Budget, NonPrivate, check_budget
 

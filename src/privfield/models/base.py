@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privfield.checks import check_rng as check_rng
-from privfield.checks import check_whole
+from privfield.checks import check_rng, check_whole
 from privfield.errors import InputError
 from privfield.inference.factors import Factors, Table
 from privfield.models.canonical import canonical
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from privfield.inference.contraction.plan import ContractionSize
     from privfield.inference.loopy.propagation import LoopyResult
 
-LARGEST = 1e100  # of a log-potential: sums of many stay far from overflow
 _MAX_SAMPLE_CELLS = 1 << 34
 
 
@@ -355,28 +353,3 @@ def check_count(n: object, variables: int) -> int:
             f"once; got {n:,}. Sample in parts."
         )
     return count
-
-
-def finite_array(values: object, name: str, shape: tuple[int, ...] | None = None) -> Table:
-    """A float array of numbers that inference can hold, of that shape if given."""
-    try:
-        array = np.array(values)
-        if array.dtype.kind not in "biuf":
-            raise TypeError
-        array = array.astype(np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"{name} must hold numbers only.") from None
-    if shape is not None and array.shape != shape:
-        raise InputError(f"{name} must have shape {shape}; got {array.shape}.")
-    if not (np.abs(array) <= LARGEST).all():
-        raise InputError(f"{name} must hold finite numbers only, up to ±{LARGEST:g}.")
-    return array
-
-
-def finite_number(value: object, name: str) -> float:
-    """A number that inference can hold."""
-    if isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool):
-        number = float(value)
-        if abs(number) <= LARGEST:
-            return number
-    raise InputError(f"{name} must be a finite number, up to ±{LARGEST:g}; got {value!r}.")

@@ -93,6 +93,12 @@ _PLAIN = (
     *("unit", "method", "noise", "rows", "ledger", "job", "charged", "created", "version"),
     *("levels_are_public", "level"),
 )
+_KINDS: tuple[tuple[tuple[str, ...], Any, str], ...] = (
+    (("unit", "created", "version"), str, "text"),
+    (("method", "noise", "ledger", "job", "charged"), str | None, "text or None"),
+    (("cost", "budget"), Budget | NonPrivate | None, "a budget or None"),
+    (("levels_are_public",), bool, "True or False"),
+)
 
 
 def guarantee(cost: Budget, budget: Budget | NonPrivate | None = None) -> str:
@@ -137,24 +143,17 @@ def attach(model: M, card: Card | None = None, measurements: Any = None) -> M:
 
 def _check(card: Card) -> None:
     """Refuse what a file could not hold, or what would show as nonsense."""
-    for name in ("unit", "created", "version"):
-        if not isinstance(getattr(card, name), str):
-            raise InputError(f"{name} of a card must be text.")
-    for name in ("method", "noise", "ledger", "job", "charged"):
-        if not isinstance(getattr(card, name), str | None):
-            raise InputError(f"{name} of a card must be text or None.")
+    for names, kind, what in _KINDS:
+        for name in names:
+            if not isinstance(getattr(card, name), kind):
+                raise InputError(f"{name} of a card must be {what}.")
     try:
         date.fromisoformat(card.created)
     except ValueError:
         raise InputError("created of a card must be a date such as 2026-01-31.") from None
-    for name in ("cost", "budget"):
-        if not isinstance(getattr(card, name), Budget | NonPrivate | None):
-            raise InputError(f"{name} of a card must be a budget or None.")
     number = isinstance(card.rows, int | float) and not isinstance(card.rows, bool)
     if card.rows is not None and not (number and 0 <= card.rows < float("inf")):
         raise InputError(f"rows of a card must be a number from 0 or None; got {card.rows!r}.")
-    if not isinstance(card.levels_are_public, bool):
-        raise InputError("levels_are_public of a card must be True or False.")
     if not isinstance(card.notes, tuple) or not all(isinstance(note, str) for note in card.notes):
         raise InputError("notes of a card must be texts.")
     if not isinstance(card.level, float) or not 0 < card.level < 1:

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privfield.checks import check_rng, check_whole
+from privfield.checks import LARGEST, check_rng, check_whole, finite_array
 from privfield.errors import InputError
 from privfield.inference.factors import Table
-from privfield.models.base import LARGEST, check_count, finite_array, set_fields
+from privfield.models.base import check_count, set_fields
 from privfield.models.card import Card
 from privfield.models.mrf import MarkovRandomField
 from privfield.models.saving import (

@@ -10,16 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privfield.checks import check_rng, finite_array
 from privfield.errors import InputError
 from privfield.inference.factors import Factors, Table
-from privfield.models.base import (
-    Model,
-    check_count,
-    check_rng,
-    finite_array,
-    log_scores,
-    set_fields,
-)
+from privfield.models.base import Model, check_count, log_scores, set_fields
 from privfield.models.saving import Arrays, Header, stored_floats, stored_stamp, stored_texts
 from privfield.schema import Schema, spin_names
 

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from privfield.checks import LARGEST
 from privfield.errors import InputError
 from privfield.inference.factors import Factors, Table, structural_zeros
-from privfield.models.base import LARGEST, ForbidsEverything, Model, set_fields
+from privfield.models.base import ForbidsEverything, Model, set_fields
 from privfield.models.saving import Arrays, Header, stored_floats, stored_stamp
-from privfield.schema import Schema
+from privfield.schema import Schema, check_schema
 
 ROUNDING = 16 * np.finfo(np.float64).eps  # what sums and differences of a table's entries lose
 
@@ -44,8 +45,7 @@ class MarkovRandomField(Model):
         *,
         stamp: str | None = None,
     ) -> None:
-        if not isinstance(schema, Schema):
-            raise InputError(f"schema must be a pf.Schema; got {type(schema).__name__}.")
+        check_schema(schema)
         for name, value in (("cliques", cliques), ("log_potentials", log_potentials)):
             if isinstance(value, str) or not isinstance(value, Sequence | np.ndarray):
                 raise InputError(f"{name} must be a list; got {type(value).__name__}.")

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privfield.data.network.public import check_symmetric
+from privfield.algebra.couplings import read_couplings
+from privfield.checks import check_rng, finite_number
 from privfield.errors import InputError
 from privfield.inference.factors import Factors
-from privfield.models.base import LARGEST, check_count, check_rng, finite_number, set_fields
+from privfield.models.base import check_count, set_fields
 from privfield.models.ising import SpinModel
 from privfield.models.saving import Arrays, Header, stored_floats, stored_stamp, stored_texts
 from privfield.schema import spin_names
@@ -52,23 +53,9 @@ class NetworkIsing(SpinModel):
         *,
         stamp: str | None = None,
     ) -> None:
-        from scipy.sparse import csr_array
-
-        try:
-            if np.iscomplexobj(couplings):
-                raise TypeError
-            matrix = csr_array(couplings, dtype=np.float64, copy=True)
-        except (TypeError, ValueError):
-            raise InputError("couplings must be a square matrix of numbers.") from None
-        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.shape[0]:
-            raise InputError(f"couplings must be a square matrix; got shape {matrix.shape}.")
-        matrix.sum_duplicates()
-        matrix.eliminate_zeros()
-        if not (np.abs(matrix.data) <= LARGEST).all():
-            raise InputError(f"couplings must hold finite numbers only, up to ±{LARGEST:g}.")
-        if matrix.diagonal().any():
-            raise InputError("couplings must have a zero diagonal: nobody is their own peer.")
-        matrix = check_symmetric(matrix, "couplings")
+        matrix = read_couplings(couplings)
+        if not matrix.shape[0]:
+            raise InputError("couplings must have at least one node; got none.")
         for part in (matrix.data, matrix.indices, matrix.indptr):
             part.flags.writeable = False
         numbers = {"beta": finite_number(beta, "beta"), "field": finite_number(field, "field")}

@@ -10,10 +10,10 @@ from types import MappingProxyType
 
 import numpy as np
 
-from privfield.checks import check_whole
+from privfield.checks import check_whole, finite_number
 from privfield.errors import InputError
 from privfield.inference.factors import Factors, Table
-from privfield.models.base import finite_number, set_fields
+from privfield.models.base import set_fields
 from privfield.models.ising import SpinModel
 from privfield.models.saving import Arrays, Header, stored_floats, stored_stamp, stored_texts
 from privfield.schema import spin_names

@@ -47,7 +47,7 @@ def read_question(text: str, schema: Schema) -> Question:
         if both:
             raise InputError(f"query: {sorted(both)[0]!r} stands on both sides of the bar.")
         return Question(event, given)
-    _Reader(inside, schema).complain()
+    _complain(inside, schema)
 
 
 def _readings(text: str, schema: Schema) -> Iterator[tuple[dict[str, str], dict[str, str]]]:
@@ -120,87 +120,64 @@ def _inside(text: str) -> str:
     return inside.strip()
 
 
-class _Reader:
-    """Reads from left to right what cannot be read, to say where it stops making sense."""
+def _complain(text: str, schema: Schema) -> NoReturn:
+    """Read from left to right what cannot be read, and say where it stops making sense."""
+    at, given, seen = 0, False, set()
+    while True:
+        name, at = _read_name(text, schema, _spaces(text, at))
+        at = _read_level(text, schema, name, at)
+        if name in seen:
+            raise InputError(f"query: {name!r} is there twice; each variable may be once.")
+        seen.add(name)
+        if more := _AND.match(text, at):
+            at = more.end()
+            continue
+        at = _spaces(text, at)
+        if given or not text.startswith("|", at):
+            raise InputError(f"query: cannot read {text[at:].strip()!r}; {_LEGAL}.")
+        at, given, seen = at + 1, True, set()
 
-    def __init__(self, text: str, schema: Schema) -> None:
-        self._text, self._schema, self._at = text, schema, 0
 
-    def complain(self) -> NoReturn:
-        """Raise an `InputError` about the first thing that is wrong."""
-        self._conditions()
-        self._skip()
-        if self._rest().startswith("|"):
-            self._at += 1
-            self._conditions()
-        raise InputError(f"query: cannot read {self._rest().strip()!r}; {_LEGAL}.")
-
-    def _conditions(self) -> None:
-        seen = set()
-        while True:
-            name = self._name()
-            self._level(name)
-            if name in seen:
-                raise InputError(f"query: {name!r} is there twice; each variable may be once.")
-            seen.add(name)
-            separator = _AND.match(self._text, self._at)
-            if separator is None:
-                return
-            self._at = separator.end()
-
-    def _name(self) -> str:
-        self._skip()
-        for name in _longest_first(self._schema.names):
-            for end in _ends(self._text, name, self._at):
-                if sign := _SIGNS[-1].match(self._text, end):
-                    self._at = sign.end()
-                    return name
-        self._unknown_name()
-
-    def _level(self, name: str) -> None:
-        levels = self._schema[name].levels
-        for level in _longest_first(levels):
-            for end in _ends(self._text, level, self._at):
-                if self._ends_a_condition(end):
-                    self._at = end
-                    return
-        given = self._next_word()
-        legal = ", ".join(map(repr, levels[:12])) + (", …" if len(levels) > 12 else "")
+def _read_name(text: str, schema: Schema, at: int) -> tuple[str, int]:
+    names = schema.names
+    for name in _longest_first(names):
+        for end in _ends(text, name, at):
+            if sign := _SIGNS[-1].match(text, end):
+                return name, sign.end()
+    rest, bare = text[at:], _next_word(text, at)
+    if bare in names:
         raise InputError(
-            f"query: {name!r} has no level {given!r}.{_suggestion(given, levels)} Its levels are "
-            f"{legal}."
+            f"query: {bare!r} needs a level, such as {bare}={schema[bare].levels[-1]}; {_LEGAL}."
         )
+    if "=" not in rest:
+        raise InputError(f"query: cannot read {rest.strip()!r}; {_LEGAL}.")
+    given = re.sub(r"[=<>!]+$", "", rest.partition("=")[0]).strip(" '\"")
+    raise InputError(
+        f"query: there is no variable {given!r}.{_suggestion(given, names)} The model has "
+        f"{_listing(names)}."
+    )
 
-    def _unknown_name(self) -> NoReturn:
-        rest = self._rest()
-        names = self._schema.names
-        legal = ", ".join(map(repr, names[:12])) + (", …" if len(names) > 12 else "")
-        bare = self._next_word()
-        if bare in names:
-            raise InputError(
-                f"query: {bare!r} needs a level, such as {bare}={self._schema[bare].levels[-1]}; "
-                f"{_LEGAL}."
-            )
-        if "=" not in rest:
-            raise InputError(f"query: cannot read {rest.strip()!r}; {_LEGAL}.")
-        given = re.sub(r"[=<>!]+$", "", rest.partition("=")[0]).strip(" '\"")
-        raise InputError(
-            f"query: there is no variable {given!r}.{_suggestion(given, names)} The model has "
-            f"{legal}."
-        )
 
-    def _ends_a_condition(self, end: int) -> bool:
-        rest = self._text[end:]
-        return not rest.strip() or rest.lstrip().startswith("|") or bool(_AND.match(rest))
+def _read_level(text: str, schema: Schema, name: str, at: int) -> int:
+    levels = schema[name].levels
+    for level in _longest_first(levels):
+        for end in _ends(text, level, at):
+            rest = text[end:]
+            if not rest.strip() or rest.lstrip().startswith("|") or _AND.match(rest):
+                return end
+    given = _next_word(text, at)
+    raise InputError(
+        f"query: {name!r} has no level {given!r}.{_suggestion(given, levels)} Its levels are "
+        f"{_listing(levels)}."
+    )
 
-    def _next_word(self) -> str:
-        return re.split(r"[,;&|]", self._rest(), maxsplit=1)[0].strip(" '\"")
 
-    def _rest(self) -> str:
-        return self._text[self._at :]
+def _next_word(text: str, at: int) -> str:
+    return re.split(r"[,;&|]", text[at:], maxsplit=1)[0].strip(" '\"")
 
-    def _skip(self) -> None:
-        self._at += len(self._rest()) - len(self._rest().lstrip())
+
+def _listing(words: Sequence[str]) -> str:
+    return ", ".join(map(repr, words[:12])) + (", …" if len(words) > 12 else "")
 
 
 def _longest_first(words: Iterable[str]) -> list[str]:

@@ -16,7 +16,7 @@ import numpy as np
 from privfield.checks import check_rng
 from privfield.errors import InputError
 from privfield.estimation.uncertainty.strengths import check_level
-from privfield.files import write_whole
+from privfield.files import check_target, write_whole
 from privfield.models.base import Model
 from privfield.models.card import Card
 from privfield.models.chain import ChainModel
@@ -150,8 +150,6 @@ def _check(
 ) -> Path:
     if not isinstance(model, Model | ChainModel):
         raise InputError(f"model must be a privfield model; got {type(model).__name__}.")
-    if not isinstance(path, str | os.PathLike):
-        raise InputError(f"path must be a file name; got {type(path).__name__}.")
     check_level(level)
     number = isinstance(negligible, int | float) and not isinstance(negligible, bool)
     if not number or not 0 <= negligible < float("inf"):  # type: ignore[operator]
@@ -160,12 +158,7 @@ def _check(
         raise InputError(f"progress must be a function; got {type(progress).__name__}.")
     if not isinstance(title, str | None):
         raise InputError(f"title must be text; got {type(title).__name__}.")
-    target = Path(path)
-    if not target.parent.is_dir():  # before the work, not after it
-        raise InputError(f"path: the folder {str(target.parent)!r} does not exist.")
-    if target.is_dir():
-        raise InputError(f"path: {str(target)!r} is a folder; a file name is needed.")
-    return target
+    return check_target(path)  # before the work, not after it
 
 
 def _tell(progress: ProgressCallback | None, stage: str) -> None:

@@ -1,6 +1,7 @@
 """What may be in a table: variables, levels, units; public knowledge, kept in a TOML file."""
 
 from privfield.schema.schema import Schema as Schema
+from privfield.schema.schema import check_schema as check_schema
 from privfield.schema.variables import Bins as Bins
 from privfield.schema.variables import Person as Person
 from privfield.schema.variables import Variable as Variable

@@ -198,6 +198,13 @@ class Schema:
         return tuple(parts)
 
 
+def check_schema(schema: object) -> Schema:
+    """A schema, or an `InputError`."""
+    if not isinstance(schema, Schema):
+        raise InputError(f"schema must be a pf.Schema; got {type(schema).__name__}.")
+    return schema
+
+
 def _check_rules(
     label: str, rules: Mapping[str, object] | None, variables: Mapping[str, Any]
 ) -> None:

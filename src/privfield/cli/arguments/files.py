@@ -6,7 +6,7 @@ import glob
 import os
 import tempfile
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from privfield.schema import Schema
 
 
-def check_output(path: str, force: bool) -> Path:
+def check_output(path: str, force: bool, suffixes: Sequence[str] = ()) -> Path:
     """Refuse, before any work, an output that could not be written at its end."""
     target = Path(path)
     if not path or target.is_dir():
@@ -36,6 +36,8 @@ def check_output(path: str, force: bool) -> Path:
         raise InputError(
             f"--output: cannot write in {str(target.parent)!r}: {error.strerror}."
         ) from None
+    if suffixes and target.suffix.lower() not in suffixes:
+        raise InputError(f"--output must end in {', '.join(suffixes)}; got {target.name!r}.")
     return target
 
 

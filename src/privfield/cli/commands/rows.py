@@ -21,13 +21,7 @@ if TYPE_CHECKING:
 
 _PIECE_CELLS = 4_000_000  # of codes drawn at a time
 _MOST_ROWS = 3 * 65_536  # which are balanced with each other, block by block
-_SUFFIXES = (".csv", ".parquet", ".pq")
-
-
-def check_suffix(path: Path) -> None:
-    """CSV or Parquet, by the file's name."""
-    if path.suffix.lower() not in _SUFFIXES:
-        raise InputError(f"--output must end in {', '.join(_SUFFIXES)}; got {path.name!r}.")
+SUFFIXES = (".csv", ".parquet", ".pq")
 
 
 def choose_method(model: Model, method: str) -> str:

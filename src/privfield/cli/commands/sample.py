@@ -42,12 +42,11 @@ def sample(
     import numpy as np
 
     from privfield.cli.arguments.files import check_output, load_field
-    from privfield.cli.commands.rows import check_suffix, choose_method, write_rows
+    from privfield.cli.commands.rows import SUFFIXES, choose_method, write_rows
     from privfield.cli.terminal.bars import bars
     from privfield.words import counted
 
-    target = check_output(output, force)
-    check_suffix(target)
+    target = check_output(output, force, SUFFIXES)
     found = load_field(model)
     chosen = choose_method(found, method)
     rng = np.random.default_rng(seed)

@@ -64,9 +64,7 @@ def structure(
             "--delta is missing: a stable release fails to protect with a small probability δ, "
             "such as 1e-6."
         )
-    target = check_output(output, force)
-    if target.suffix.lower() not in SUFFIXES:
-        raise InputError(f"--output must end in {', '.join(SUFFIXES)}; got {target.name!r}.")
+    target = check_output(output, force, SUFFIXES)
     rules = read_schema(schema)
     open_data(file, rules)  # refuses what cannot be read
     purse = Spending(ledger, total, job, budget, adjacency)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfield.errors import InputError
-from privfield.schema import Schema
+from privfield.schema import Schema, check_schema
 
 Signs = NDArray[np.int8]
 YES = ("true", "yes", "y", "t")  # text that is +1, in any case, besides numbers above 0
@@ -60,8 +60,7 @@ def positive_level(schema: Schema | None) -> str | None:
     """The level that is read as +1; None where the ordinary rule holds."""
     if schema is None:
         return None
-    if not isinstance(schema, Schema):
-        raise InputError(f"schema must be a pf.Schema; got {type(schema).__name__}.")
+    check_schema(schema)
     if len(schema.names) != 1 or schema.shape != (2,):
         raise InputError("schema: outcomes need one variable with two levels.")
     return schema[schema.names[0]].levels[1]

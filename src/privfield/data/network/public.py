@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 _ROW_BITS = 30  # the largest row sum of the whole-number matrix has about so many bits
 _MOST = 2**61  # of |σᵀJσ| in units: sums and noise stay far inside 64 bits
-_SYMMETRY = 1e-9  # scaling by square roots leaves the two halves apart by a rounding step
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,14 +134,3 @@ def _mirrored(integers: csr_array) -> csr_array:
     whole = csr_array(upper + upper.T)
     whole.sort_indices()
     return whole
-
-
-def check_symmetric(matrix: csr_array, what: str) -> csr_array:
-    """Its symmetric part where the halves differ by rounding only; else an `InputError`."""
-    from scipy.sparse import csr_array
-
-    if not (matrix != matrix.T).nnz:
-        return matrix
-    if abs(matrix - matrix.T).max() > _SYMMETRY * abs(matrix).max():
-        raise InputError(f"{what} must be symmetric: J[i, j] == J[j, i].")
-    return csr_array((matrix + matrix.T) / 2)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privfield.data.network.public import PublicNetwork, check_symmetric, quantise
+from privfield.algebra.couplings import read_couplings
+from privfield.data.network.public import PublicNetwork, quantise
 from privfield.errors import InputError
 
 if TYPE_CHECKING:
@@ -95,30 +96,17 @@ def _weights(graph: Any, weight: str | None, count: int) -> Any:
 
 
 def _from_matrix(graph: Any) -> tuple[Any, tuple[Hashable, ...], tuple[str, ...]]:
-    from scipy.sparse import csr_array, issparse
+    from scipy.sparse import issparse
 
-    try:
-        if not issparse(graph) and not isinstance(graph, np.ndarray):
-            raise TypeError
-        if np.iscomplexobj(graph):
-            raise TypeError
-        matrix = csr_array(graph, dtype=np.float64, copy=True)
-    except (TypeError, ValueError):
+    if not (issparse(graph) or isinstance(graph, np.ndarray)) or np.iscomplexobj(graph):
         raise InputError(
             "graph must be a networkx graph, a scipy sparse or numpy matrix, or the path of an "
             f"edge file; got {type(graph).__name__}."
-        ) from None
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
-        raise InputError(f"graph: a matrix must be square; got shape {matrix.shape}.")
+        )
+    matrix = read_couplings(graph, "graph: a matrix")
     if not matrix.shape[0]:
         raise InputError("graph is empty: it has no nodes.")
-    matrix.sum_duplicates()
-    matrix.eliminate_zeros()
-    if not (np.abs(matrix.data) <= _LARGEST).all():
-        raise InputError("graph: couplings must be finite numbers.")
-    if matrix.diagonal().any():
-        raise InputError("graph: a matrix must have a zero diagonal: nobody is their own peer.")
-    return check_symmetric(matrix, "graph: a matrix"), tuple(range(matrix.shape[0])), ()
+    return matrix, tuple(range(matrix.shape[0])), ()
 
 
 def check_scaling(scaling: object) -> str:

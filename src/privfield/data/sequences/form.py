@@ -11,7 +11,7 @@ from privfield.data.coding.rules import CodeRule, reading_rule
 from privfield.data.table import unit_of
 from privfield.errors import InputError
 from privfield.privacy.adjacency import Unit
-from privfield.schema import Schema, Variable
+from privfield.schema import Schema, Variable, check_schema
 from privfield.words import is_number
 
 Columns: TypeAlias = tuple[str, str | None, str]  # of person, sequence and state
@@ -52,8 +52,7 @@ class StateSet:
     @classmethod
     def of_schema(cls, schema: Schema) -> StateSet:
         """From a schema with one variable, whose rules say what unlisted values are read as."""
-        if not isinstance(schema, Schema):
-            raise InputError(f"schema must be a pf.Schema; got {type(schema).__name__}.")
+        check_schema(schema)
         if len(schema) != 1 or schema.forbidden:
             raise InputError(
                 f"schema must have one variable, the state, and no forbidden combinations; "

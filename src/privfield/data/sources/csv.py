@@ -1,24 +1,11 @@
 """One CSV file: its header is public and checked, its body is only ever text.
 
-How a body is cut into records and read, whatever it holds:
-
-* **A record ends where CSV quoting says**: at a line end that is not inside a quoted field. A field
-  is quoted when it begins with a quote; the quoted part ends with the next quote that is not
-  doubled, or with the file. So a quote that is never closed makes one record of all that follows,
-  and no reader of CSV can tell it from a long text. Whoever writes the file must quote its fields
-  properly; then a record holds what one row of the table held.
-* **Every record is one row.** A blank line is a record, and so a row of empty fields: also at the
-  end of the file, where only the line end of the last record makes no row. Otherwise what one
-  record holds would decide whether the blank lines next to it count. (Blank lines above the header
-  are passed over.)
-* **A record with the wrong number of fields is a row** whose values are all missing. These rows
-  come last.
-* **A record of more than 32 MiB is a row** whose values are all missing, whatever it holds: in
-  practice a quote that is never closed, or a file made to fill the memory. The records after it
-  are read as they would be without it. (The file is read in small blocks. Where a record does not
-  fit, it is read again with larger ones, and long records are taken out on the way.)
-
-An error says only that the file cannot be read: when it is gone, or its compression is damaged.
+docs/guide/how-your-table-is-read.md says how a body is cut into records. Every record is one row, a
+blank line too: otherwise what one record holds would decide whether its neighbours count. Records
+with the wrong number of fields, or of more than 32 MiB, are rows whose values are all missing, and
+come last. The file is read in small blocks; where a record does not fit, it is read again with
+larger ones, and long records are taken out on the way. An error says only that the file cannot be
+read.
 """
 
 from __future__ import annotations

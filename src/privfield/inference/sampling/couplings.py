@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privfield.algebra.couplings import read_couplings
+from privfield.checks import finite_array, finite_number
 from privfield.errors import InputError
 from privfield.kernels.pace import Pace
 
 FloatArray = NDArray[np.float64]
-
-# Scaling rows and columns by square roots leaves the two halves apart by a rounding step.
-_SYMMETRY = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,62 +66,15 @@ class Network:
 
 def read_network(couplings: Any, field: ArrayLike | None, beta: float) -> Network:
     """Check a coupling matrix (scipy sparse or dense), a field (number or one per node) and β."""
-    from scipy.sparse import csr_array, issparse
-
-    try:
-        matrix = csr_array(couplings, dtype=np.float64, copy=True)
-    except (TypeError, ValueError) as problem:
+    matrix = read_couplings(couplings)
+    nodes = matrix.shape[0]
+    given = finite_array(0.0 if field is None else field, "field")
+    if given.shape not in ((), (nodes,)):
         raise InputError(
-            "couplings must be a square matrix of numbers, scipy sparse or dense; got "
-            f"{type(couplings).__name__}"
-        ) from problem
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
-        raise InputError(f"couplings must be a square matrix; got shape {matrix.shape}")
-    if not issparse(couplings) and np.ndim(couplings) != 2:
-        raise InputError(f"couplings must be a square matrix; got shape {np.shape(couplings)}")
-    matrix.sum_duplicates()
-    if not np.isfinite(matrix.data).all():
-        raise InputError("couplings must be finite; got NaN or infinity")
-    if matrix.diagonal().any():
-        node = int(np.flatnonzero(matrix.diagonal())[0])
-        raise InputError(f"couplings must have a zero diagonal; node {node} is coupled to itself")
-    matrix.eliminate_zeros()
-    if matrix.nnz:
-        mirror = matrix.T.tocsr()
-        apart = abs(matrix - mirror)
-        if apart.nnz and apart.max() > _SYMMETRY * abs(matrix.data).max():
-            i, j = (int(k) for k in np.unravel_index(int(apart.argmax()), apart.shape))
-            raise InputError(
-                f"couplings must be symmetric; ({i}, {j}) is {matrix[i, j]:g} and ({j}, {i}) is "
-                f"{matrix[j, i]:g}"
-            )
-        if apart.nnz:
-            matrix = ((matrix + mirror) * 0.5).tocsr()
-    return _from_matrix(matrix, _read_field(field, matrix.shape[0]), _read_beta(beta))
-
-
-def _read_field(field: ArrayLike | None, nodes: int) -> FloatArray:
-    try:
-        array = np.asarray(0.0 if field is None else field, dtype=np.float64)
-    except (TypeError, ValueError) as problem:
-        raise InputError("field must be a number or one number per node") from problem
-    if array.shape not in ((), (nodes,)):
-        raise InputError(
-            f"field must be a number or one number per node ({nodes}); got shape {array.shape}"
+            f"field must be a number or one number per node ({nodes}); got shape {given.shape}"
         )
-    if not np.isfinite(array).all():
-        raise InputError("field must be finite; got NaN or infinity")
-    return np.array(np.broadcast_to(array, (nodes,)))  # compiled loops want it writable
-
-
-def _read_beta(beta: float) -> float:
-    try:
-        value = float(beta)
-    except (TypeError, ValueError) as problem:
-        raise InputError(f"beta must be a finite number; got {beta!r}") from problem
-    if not np.isfinite(value):
-        raise InputError(f"beta must be a finite number; got {beta!r}")
-    return value
+    fields = np.array(np.broadcast_to(given, (nodes,)))  # compiled loops want it writable
+    return _from_matrix(matrix, fields, finite_number(beta, "beta"))
 
 
 def _from_matrix(matrix: Any, field: FloatArray, beta: float) -> Network:
