@@ -183,15 +183,15 @@ def made_up(kind: str, states: int, rng: np.random.Generator) -> Any:
 
 def shrunk(values: Any, law: NoiseLaw) -> Any:
     """A rival: each row shrunk toward independence as James and Stein do."""
-    from privfield.estimation.chains import project
+    from privfield.solvers.projections import onto_simplex
 
     size, total = len(values), max(values.sum(), 1.0)
-    after = project(values.sum(axis=0), total) / total
+    after = onto_simplex(values.sum(axis=0), total) / total
     rows = []
-    for row, visits in zip(values, project(values.sum(axis=1), total), strict=True):
+    for row, visits in zip(values, onto_simplex(values.sum(axis=1), total), strict=True):
         apart = row - visits * after
         keep = max(0.0, 1 - size * law.deviation**2 / max(apart @ apart, 1e-12))
-        rows.append(project(visits * after + keep * apart, max(visits, 1e-9)) + 0.5)
+        rows.append(onto_simplex(visits * after + keep * apart, max(visits, 1e-9)) + 0.5)
     return np.array(rows)
 
 
