@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import os
 import re
 import time
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -52,6 +53,19 @@ def write_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
+    """A file with these bytes, whole or not at all."""
+    with write_whole(path) as file:
+        file.write(data)
+
+
+def csv_bytes(rows: Iterable[Iterable[object]]) -> bytes:
+    """Rows as CSV text: commas, line feeds, quotes where they are needed."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue().encode()
 
 
 def check_target(path: object) -> Path:

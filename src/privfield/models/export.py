@@ -2,29 +2,46 @@
 
 from __future__ import annotations
 
-import csv
 import io
+import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from privfield.errors import InputError
-from privfield.files import write_whole
+from privfield.files import csv_bytes, write_bytes, write_whole
 from privfield.inference.factors import Factors
 from privfield.models.base import Model
 from privfield.models.canonical import canonical
 
+if TYPE_CHECKING:
+    import networkx
+
 
 def write_graphml(model: Model, path: str | os.PathLike[str]) -> None:
     """The dependency graph, with weights and fields where the model has them."""
+    write_graph(model.graph(), path, "graphml")
+
+
+def write_graph(graph: networkx.Graph, path: str | os.PathLike[str], kind: str) -> None:
+    """A graph as "graphml", "json" (node-link) or "csv" (one edge per line)."""
     import networkx as nx
 
-    buffer = io.BytesIO()
-    nx.write_graphml(model.graph(), buffer)
-    with write_whole(path) as file:
-        file.write(buffer.getvalue())
+    if kind == "graphml":
+        buffer = io.BytesIO()
+        nx.write_graphml(graph, buffer)
+        data = buffer.getvalue()
+    elif kind == "json":
+        links = nx.node_link_data(graph, edges="edges")
+        data = json.dumps(links, indent=1, ensure_ascii=False).encode()
+    else:
+        edges = list(graph.edges(data=True))
+        keys = sorted({key for *_, about in edges for key in about})
+        rows = [[a, b, *(about.get(key, "") for key in keys)] for a, b, about in edges]
+        data = csv_bytes([["first", "second", *keys], *rows])
+    write_bytes(path, data)
 
 
 def write_uai(model: Model, path: str | os.PathLike[str]) -> None:
@@ -40,8 +57,7 @@ def write_uai(model: Model, path: str | os.PathLike[str]) -> None:
     for table in factors.tables:
         values = np.exp(table).ravel()
         lines += ["", str(values.size), " ".join(repr(float(value)) for value in values)]
-    with write_whole(path) as file:
-        file.write(("\n".join(lines) + "\n").encode())
+    write_bytes(path, ("\n".join(lines) + "\n").encode())
 
 
 def write_qgraph(
@@ -53,14 +69,14 @@ def write_qgraph(
     binary and pairwise.
     """
     ising = model.to_ising()
-    weights = _csv_text(
+    weights = csv_bytes(
         [["", *ising.names]]
         + [
             [name, *map(repr, map(float, row))]
             for name, row in zip(ising.names, ising.weights, strict=True)
         ]
     )
-    thresholds = _csv_text(
+    thresholds = csv_bytes(
         [["variable", "threshold"]]
         + [[name, repr(float(value))] for name, value in zip(ising.names, ising.field, strict=True)]
     )
@@ -112,9 +128,3 @@ def _plain_factors(model: Model) -> Factors:
             "into what is impossible. Make the potentials less extreme, or forbid it (−inf)."
         )
     return factors
-
-
-def _csv_text(rows: list[list[str]]) -> bytes:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    return text.getvalue().encode()

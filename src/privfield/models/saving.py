@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from privfield._version import __version__
 from privfield.errors import InputError
-from privfield.files import pack, write_whole
+from privfield.files import pack, write_bytes
 
 FORMAT = 1
 
@@ -20,9 +20,7 @@ Arrays = dict[str, NDArray[Any]]
 
 def save_model(model: Any, path: str | os.PathLike[str]) -> None:
     """Write a model to a file that appears whole or not at all."""
-    data = model_bytes(model)
-    with write_whole(path) as file:
-        file.write(data)
+    write_bytes(path, model_bytes(model))
 
 
 def model_bytes(model: Any) -> bytes:

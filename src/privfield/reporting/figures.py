@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from privfield.errors import InputError
 from privfield.estimation.uncertainty.delta_method import MarginalInterval
 from privfield.estimation.uncertainty.strengths import check_level
-from privfield.files import write_whole
+from privfield.files import write_bytes
 from privfield.models.base import Model
 from privfield.models.network import NetworkIsing
 from privfield.reporting.drawing import MOST_NODES, Drawing, draw_network, font_size, short
@@ -89,8 +89,7 @@ def _write(axes: Axes, path: str | os.PathLike[str], form: str) -> None:
             bbox_inches="tight",
             metadata=None if form == "png" else metadata,
         )
-    with write_whole(path) as file:
-        file.write(buffer.getvalue())
+    write_bytes(path, buffer.getvalue())
 
 
 def _axes(ax: Axes | None, width: float, height: float) -> Axes:

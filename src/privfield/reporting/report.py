@@ -16,7 +16,7 @@ import numpy as np
 from privfield.checks import check_rng
 from privfield.errors import InputError
 from privfield.estimation.uncertainty.strengths import check_level
-from privfield.files import check_target, write_whole
+from privfield.files import check_target, write_bytes
 from privfield.models.base import Model
 from privfield.models.card import Card
 from privfield.models.chain import ChainModel
@@ -59,9 +59,7 @@ def write_report(
         progress=progress,
     )
     _tell(progress, "writing")
-    data = page.encode()
-    with write_whole(target) as file:
-        file.write(data)
+    write_bytes(target, page.encode())
     return target
 
 

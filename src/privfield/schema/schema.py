@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from privfield.errors import InputError
-from privfield.files import write_whole
+from privfield.files import write_bytes
 from privfield.schema.toml import parse, render
 from privfield.schema.variables import Bins, Person, Rule, Variable, listing, make_variable
 
@@ -166,8 +166,7 @@ class Schema:
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write the schema as TOML, with comments that explain each key."""
-        with write_whole(path) as file:
-            file.write(self.to_toml().encode())
+        write_bytes(path, self.to_toml().encode())
 
     @classmethod
     def from_toml(cls, text: str, source: str = "the schema") -> Schema:

@@ -132,18 +132,11 @@ def true_model() -> IsingModel:
 
 def make_people(path: Path, truth: IsingModel, rng: Any) -> None:
     """A CSV file of people who have these symptoms or not."""
-    import csv
-    import io
-
-    from privfield.files import write_whole
+    from privfield.files import csv_bytes, write_bytes
 
     states = truth.sample(PEOPLE, rng, "independent")
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(SYMPTOMS)
-    writer.writerows([["yes" if value > 0 else "no" for value in row] for row in states])
-    with write_whole(path) as file:
-        file.write(text.getvalue().encode())
+    rows = [["yes" if value > 0 else "no" for value in row] for row in states]
+    write_bytes(path, csv_bytes([SYMPTOMS, *rows]))
 
 
 def compare(model: Any, truth: IsingModel) -> dict[str, Any]:

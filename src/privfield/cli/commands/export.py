@@ -34,8 +34,7 @@ def export(
 ) -> None:
     """Load and write."""
     from privfield.cli.arguments.files import check_output, load_field
-    from privfield.cli.commands.structure import write_graph
-    from privfield.models.export import write_qgraph, write_uai
+    from privfield.models.export import write_graph, write_qgraph, write_uai
 
     if to not in FORMATS:
         raise InputError(f"--to must be one of {', '.join(FORMATS)}; got {to!r}.")

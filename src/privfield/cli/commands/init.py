@@ -38,7 +38,7 @@ def init(
     from privfield.cli.arguments.files import check_output, typed
     from privfield.data.levels import levels_in
     from privfield.data.sources.files import column_names
-    from privfield.files import write_whole
+    from privfield.files import write_bytes
     from privfield.schema.draft import draft, split_levels
     from privfield.words import counted
 
@@ -50,8 +50,7 @@ def init(
         names, remarks = column_names(file)
     found = levels_in(file, names) if levels_are_public else dict.fromkeys(names, given)
     text = draft(found, public=levels_are_public)
-    with write_whole(target) as stream:
-        stream.write(text.encode())
+    write_bytes(target, text.encode())
     waiting = [name for name in names if not found[name]]
     read = "the records, because you called the levels public" if levels_are_public else None
     if json:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import csv as csv_text
-import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
 from privfield.errors import InputError
-from privfield.files import write_whole
+from privfield.files import csv_bytes, write_whole
 from privfield.progress import Progress, ProgressCallback
 
 if TYPE_CHECKING:
@@ -77,17 +75,11 @@ def _pieces(model: Model, n: int, rng: np.random.Generator, method: str) -> Iter
         yield (states > 0).astype(np.uint8) if spins else states
 
 
-def _header(names: Sequence[str]) -> bytes:
-    text = io.StringIO()
-    csv_text.writer(text, lineterminator="\n").writerow(names)
-    return text.getvalue().encode()
-
-
 def _writer(path: Path, file: BinaryIO, schema: Any, quoted: bool) -> Any:
     if path.suffix.lower() == ".csv":
         from pyarrow import csv
 
-        file.write(_header(schema.names))
+        file.write(csv_bytes([schema.names]))
         style = "needed" if quoted else "none"  # Arrow's "needed" quotes every text
         options = csv.WriteOptions(include_header=False, quoting_style=style)
         return csv.CSVWriter(file, schema, write_options=options)

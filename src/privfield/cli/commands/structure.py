@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_format
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from privfield.cli.arguments import options
@@ -55,6 +53,7 @@ def structure(
     from privfield.cli.terminal.bars import bars
     from privfield.learners.structure import StructureLearner
     from privfield.mechanisms.forecasting.study import table_study
+    from privfield.models.export import write_graph
     from privfield.privacy.released import cost_to_json
     from privfield.words import counted
 
@@ -96,7 +95,7 @@ def structure(
             learner.fit(file)
             graph: Any = learner.graph_
             if graph is not None:
-                write_graph(graph, target)
+                write_graph(graph, target, target.suffix.lower()[1:])
     stamp, advice = learner.release_.stamp, _in_options(learner.advice_)
     found = {
         "graph": None if graph is None else str(target),
@@ -155,31 +154,3 @@ def _in_options(advice: str | None) -> str | None:
     return advice.replace(call, "privfield fit --cliques learn").replace(
         "min_weight", "--min-weight"
     )
-
-
-def write_graph(graph: Any, path: Path, kind: str | None = None) -> None:
-    """A networkx graph as "graphml", "json" or "csv"; without a kind, as the suffix says."""
-    import csv
-    import io
-
-    import networkx as nx
-
-    from privfield.files import write_whole
-
-    kind = kind or path.suffix.lower().removeprefix(".")
-    buffer = io.BytesIO()
-    if kind == "graphml":
-        nx.write_graphml(graph, buffer)
-    elif kind == "json":
-        data = nx.node_link_data(graph, edges="edges")
-        buffer.write(json_format.dumps(data, indent=1, ensure_ascii=False).encode())
-    else:
-        text = io.StringIO()
-        keys = sorted({key for *_, data in graph.edges(data=True) for key in data})
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(["first", "second", *keys])
-        for first, second, data in graph.edges(data=True):
-            writer.writerow([first, second, *(data.get(key, "") for key in keys)])
-        buffer.write(text.getvalue().encode())
-    with write_whole(path) as file:
-        file.write(buffer.getvalue())

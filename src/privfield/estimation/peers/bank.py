@@ -21,7 +21,7 @@ from privfield.data.network.public import PublicNetwork
 from privfield.errors import InputError
 from privfield.estimation.peers.reweighting import Curve, group_curves
 from privfield.estimation.peers.stations import Simulator, Station, enumerated
-from privfield.files import pack, unpack, write_whole
+from privfield.files import pack, unpack, write_bytes
 from privfield.progress import Progress, ProgressCallback
 
 FloatArray = NDArray[np.float64]
@@ -153,8 +153,7 @@ class Bank:
             "draws": np.concatenate([s.draws for s in stations]),
             "groups": np.concatenate([s.groups for s in stations]),
         }
-        with write_whole(self._path()) as file:
-            file.write(pack("peer-curve", header, arrays))
+        write_bytes(self._path(), pack("peer-curve", header, arrays))
 
     def _path(self) -> Path:
         assert self._folder is not None
