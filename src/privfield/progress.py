@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from privfield.errors import InputError
+
 
 @dataclass(frozen=True)
 class Progress:
@@ -20,3 +22,15 @@ class Progress:
 
 
 ProgressCallback: TypeAlias = Callable[[Progress], None]
+
+
+def check_progress(progress: object) -> None:
+    """A function or None, or an `InputError`."""
+    if progress is not None and not callable(progress):
+        raise InputError(f"progress must be a function; got {type(progress).__name__}.")
+
+
+def tell(progress: ProgressCallback | None, stage: str, done: int | None = None) -> None:
+    """Call it, if there is one."""
+    if progress is not None:
+        progress(Progress(stage, done))

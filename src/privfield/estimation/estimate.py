@@ -39,7 +39,7 @@ from privfield.mechanisms.tables.measurements import Measurements
 from privfield.models.ising import IsingModel
 from privfield.models.mrf import MarkovRandomField
 from privfield.privacy.released import Released
-from privfield.progress import Progress, ProgressCallback
+from privfield.progress import ProgressCallback, tell
 
 _OPTIONS = {
     "auto": (),
@@ -105,8 +105,7 @@ class How:
 
     def tell(self, stage: str, done: int | None = None) -> None:
         """News of progress."""
-        if self.progress is not None:
-            self.progress(Progress(stage, done))
+        tell(self.progress, stage, done)
 
     def only(self, what: str, *methods: str) -> str:
         """The method, if it is one of these; no options are known here."""

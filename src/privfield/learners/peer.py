@@ -17,6 +17,7 @@ from privfield.learners.base import Learner, attach_card, result
 from privfield.models.base import check_count
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import Budget, NonPrivate, check_budget
+from privfield.progress import check_progress
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -149,8 +150,7 @@ class PeerEffect(Learner):
             raise InputError(
                 f"calibration must be 'tight' or 'as-printed'; got {self.calibration!r}."
             )
-        if self.progress is not None and not callable(self.progress):
-            raise InputError(f"progress must be a function; got {type(self.progress).__name__}.")
+        check_progress(self.progress)
 
     def _choose(self, network: PublicNetwork, budget: Budget | NonPrivate) -> str:
         """The method, by public knowledge only."""

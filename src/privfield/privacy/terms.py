@@ -11,7 +11,7 @@ from privfield.privacy.budgets import Budget, NonPrivate, check_budget
 from privfield.privacy.ledger import Ledger
 from privfield.privacy.noise import check_seed
 from privfield.privacy.randomness import Journal, Randomness
-from privfield.progress import Progress, ProgressCallback
+from privfield.progress import Progress, ProgressCallback, check_progress
 
 LISTENER = "_raised_by_a_listener"  # marks exceptions of progress callbacks
 
@@ -49,8 +49,7 @@ class Terms:
         object.__setattr__(self, "adjacency", Adjacency.parse(self.adjacency))
         if self.insecure_seed is not None:
             object.__setattr__(self, "insecure_seed", check_seed(self.insecure_seed))
-        if self.progress is not None and not callable(self.progress):
-            raise InputError(f"progress must be a function; got {type(self.progress).__name__}.")
+        check_progress(self.progress)
         if self.ledger is None:
             if self.job is not None:
                 raise InputError("job needs a ledger, which remembers what that job released.")

@@ -21,7 +21,7 @@ from privfield.models.base import Model
 from privfield.models.card import Card
 from privfield.models.chain import ChainModel
 from privfield.models.network import NetworkIsing
-from privfield.progress import Progress, ProgressCallback
+from privfield.progress import ProgressCallback, check_progress, tell
 
 
 def write_report(
@@ -58,7 +58,7 @@ def write_report(
         rng=rng,
         progress=progress,
     )
-    _tell(progress, "writing")
+    tell(progress, "writing")
     write_bytes(target, page.encode())
     return target
 
@@ -91,9 +91,9 @@ def build_page(
         from privfield.reporting.content import graph_page
         from privfield.reporting.findings import findings
 
-        _tell(progress, "uncertainty")
+        tell(progress, "uncertainty")
         found = findings(model, measurements, level, replicates, rng, progress)
-        _tell(progress, "drawing")
+        tell(progress, "drawing")
         page = graph_page(model, card, found, level, negligible, title)
     return _render(page)
 
@@ -152,13 +152,7 @@ def _check(
     number = isinstance(negligible, int | float) and not isinstance(negligible, bool)
     if not number or not 0 <= negligible < float("inf"):  # type: ignore[operator]
         raise InputError(f"negligible must be a number from 0; got {negligible!r}.")
-    if progress is not None and not callable(progress):
-        raise InputError(f"progress must be a function; got {type(progress).__name__}.")
+    check_progress(progress)
     if not isinstance(title, str | None):
         raise InputError(f"title must be text; got {type(title).__name__}.")
     return check_target(path)  # before the work, not after it
-
-
-def _tell(progress: ProgressCallback | None, stage: str) -> None:
-    if progress is not None:
-        progress(Progress(stage))

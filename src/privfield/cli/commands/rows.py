@@ -11,7 +11,7 @@ import numpy as np
 
 from privfield.errors import InputError
 from privfield.files import csv_bytes, write_whole
-from privfield.progress import Progress, ProgressCallback
+from privfield.progress import ProgressCallback, tell
 
 if TYPE_CHECKING:
     from privfield.models.base import Model
@@ -61,8 +61,7 @@ def write_rows(
             ]
             writer.write(pa.record_batch(columns, schema=schema))
             done += len(states)
-            if progress is not None:
-                progress(Progress("drawing rows", done))
+            tell(progress, "drawing rows", done)
 
 
 def _pieces(model: Model, n: int, rng: np.random.Generator, method: str) -> Iterator[Any]:

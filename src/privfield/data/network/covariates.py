@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privfield.data.network.public import PublicNetwork
+from privfield.data.network.public import PublicNetwork, in_units
 from privfield.errors import InputError
 
 _BITS = 20
@@ -56,10 +56,6 @@ def _read_covariate(name: str, given: Any, network: PublicNetwork) -> Covariate:
         raise InputError(
             f"covariates: {name!r} must hold one finite number for each of {network.nodes} nodes."
         )
-    sizes = np.abs(values[values != 0])
-    if not sizes.size:
+    if not values.any():
         raise InputError(f"covariates: {name!r} is 0 at every node.")
-    if (sizes == sizes[0]).all():
-        return Covariate(name, np.sign(values).astype(np.int64), float(sizes[0]))
-    unit = 2.0 ** (np.ceil(np.log2(sizes.max())) - _BITS)
-    return Covariate(name, np.rint(values / unit).astype(np.int64), float(unit))
+    return Covariate(name, *in_units(values, float(np.abs(values).max()), _BITS))

@@ -106,22 +106,27 @@ def quantise(
     matrix.sort_indices()
     if not matrix.nnz:
         raise InputError("graph has no edges: there is no peer effect to estimate.")
-    size = np.abs(matrix.data)
-    if not np.isfinite(size).all():
+    if not np.isfinite(matrix.data).all():
         raise InputError("graph: couplings must be finite numbers.")
-    if (size == size[0]).all():
-        unit = float(size[0])
-        whole = np.sign(matrix.data).astype(np.int64)
-    else:
-        largest = float(abs(matrix).sum(axis=1).max())
-        unit = 2.0 ** (np.ceil(np.log2(largest)) - _ROW_BITS)
-        whole = np.rint(matrix.data / unit).astype(np.int64)
+    whole, unit = in_units(matrix.data, float(abs(matrix).sum(axis=1).max()), _ROW_BITS)
     integers = csr_array((whole, matrix.indices, matrix.indptr), shape=matrix.shape)
     integers.eliminate_zeros()
     integers = _mirrored(integers)
     if float(np.abs(integers.data).astype(np.float64).sum()) > _MOST:
         raise InputError("graph: couplings add up to more than 64-bit sums can hold exactly.")
     return PublicNetwork(integers, unit, names, scaling, notes)
+
+
+def in_units(
+    values: NDArray[np.float64], largest: float, bits: int
+) -> tuple[NDArray[np.int64], float]:
+    """Whole multiples of a unit. Numbers of one size become ±1; others are rounded to a power of
+    two at which `largest` has so many bits."""
+    sizes = np.abs(values[values != 0])
+    if (sizes == sizes[0]).all():
+        return np.sign(values).astype(np.int64), float(sizes[0])
+    unit = float(2.0 ** (np.ceil(np.log2(largest)) - bits))
+    return np.rint(values / unit).astype(np.int64), unit
 
 
 def _mirrored(integers: csr_array) -> csr_array:

@@ -22,7 +22,7 @@ from privfield.errors import InputError
 from privfield.estimation.peers.reweighting import Curve, group_curves
 from privfield.estimation.peers.stations import Simulator, Station, enumerated
 from privfield.files import pack, unpack, write_bytes
-from privfield.progress import Progress, ProgressCallback
+from privfield.progress import ProgressCallback, tell
 
 FloatArray = NDArray[np.float64]
 
@@ -86,8 +86,7 @@ class Bank:
             self._curve = None
             if self.network.edges >= _SAVE_EACH:
                 self.write()
-            if progress is not None:
-                progress(Progress("simulating the curve", len(self.stations)))
+            tell(progress, "simulating the curve", len(self.stations))
         return self.stations[beta]
 
     def fill(self, low: float, high: float, progress: ProgressCallback | None = None) -> None:

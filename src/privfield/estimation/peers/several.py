@@ -23,7 +23,7 @@ from privfield.estimation.peers.one import PeerEstimate, standard_errors
 from privfield.estimation.peers.reweighting import mixture_costs
 from privfield.estimation.peers.stations import GROUPS, Simulator, Station
 from privfield.mechanisms.peers.release import StatisticRelease
-from privfield.progress import Progress, ProgressCallback
+from privfield.progress import ProgressCallback, tell
 
 FloatArray = NDArray[np.float64]
 
@@ -125,8 +125,7 @@ def _match(
     base, move, share, promise = theta, np.zeros(len(target)), 1.0, 0.0
     for step in range(_STEPS):
         values = simulator.station(tuple(theta)).draws * halves
-        if progress is not None:
-            progress(Progress("finding the parameters", step + 1))
+        tell(progress, "finding the parameters", step + 1)
         slope = target - values.mean(axis=0)
         # the log-likelihood is concave: a slope that turned around along the way is an overshoot
         if share > _SHORTEST and float(slope @ move) < -promise / 2:
@@ -168,8 +167,7 @@ def _ridge(
     stations = []
     for place, shift in enumerate(np.linspace(ends[0], ends[1], count)):
         stations.append(simulator.station(tuple(box.clip(middle + shift * along))))
-        if progress is not None:
-            progress(Progress("simulating the likelihood", place + 1))
+        tell(progress, "simulating the likelihood", place + 1)
     return stations
 
 
