@@ -126,8 +126,7 @@ def peer_page(model: NetworkIsing, card: Card | None, title: str | None) -> Cont
         + (
             "."
             if interval is None
-            else f" ({level} interval {interval[1]:.3g} to {interval[2]:.3g}, "
-            "for sampling and privacy noise together)."
+            else f" ({_range(interval, level)}, for sampling and privacy noise together)."
         ),
     ]
     page["methods"] = " ".join(parts)

@@ -65,20 +65,6 @@ class Station:
         return self.r_hat <= _STUCK
 
 
-class _Clusters(ClusterChains):
-    def start(self, states: States) -> None:
-        self._states[:] = states
-
-
-class _Glauber(GlauberChains):
-    def start(self, states: States) -> None:
-        ordered = states[:, self._order]
-        if self._in_lanes:
-            blocks, nodes, lanes = self._states.shape
-            ordered = ordered.reshape(blocks, lanes, nodes).swapaxes(1, 2)
-        self._states[:] = ordered
-
-
 class Simulator:
     """Walks over the parameters; each walk starts from the states where the last one ended."""
 
@@ -89,7 +75,6 @@ class Simulator:
         *,
         pull: bool = False,
         seed: int = 0,
-        wanted: float = _WANTED,
     ) -> None:
         """`covariates` is (covariates, nodes); `pull` keeps max|m_j| of each draw too."""
         self.network = network
@@ -98,7 +83,6 @@ class Simulator:
             np.zeros((0, network.nodes)) if covariates is None else np.asarray(covariates)
         )
         self._pull = pull
-        self._wanted = wanted
         # the seed is public: the same network gives the same curve everywhere
         self._rng = np.random.default_rng([seed, int(network.digest[:15], 16)])
         self._last: dict[str, States] = {}
@@ -127,14 +111,14 @@ class Simulator:
         count = _FEW_CHAINS if few else _CHAINS[method]
         field = np.asarray(parameters[1:]) @ self._covariates
         network = replace(self._base, beta=float(parameters[0]), field=np.ascontiguousarray(field))
-        kind = _Clusters if method == "swendsen-wang" else _Glauber
+        kind = ClusterChains if method == "swendsen-wang" else GlauberChains
         chains = kind(network, count, self._rng)
         warm = self._last.get(method)
         if warm is not None:
             chains.start(warm)
         size = max(1, self._base.neighbours.size) * count
         most = int(np.clip(_UPDATES / size, *_ROUNDS))
-        wanted = min(self._wanted, max(_FEWEST_WANTED, _WORK * count / size))
+        wanted = min(_WANTED, max(_FEWEST_WANTED, _WORK * count / size))
         block = _SHORTEST_BLOCK if few else _FIRST_BLOCK
         done = (20 if few else 200) if warm is None else (10 if few else 30)
         chains.advance(done)

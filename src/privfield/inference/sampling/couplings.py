@@ -128,6 +128,10 @@ class SpinChains:
         measure(*rows, self._reference, self._states, self._out)
         return self._out[: self.count].copy()
 
+    def start(self, states: NDArray[np.int8]) -> None:
+        """Go on from these states, (chains, nodes)."""
+        self._states[:] = states
+
     def mark(self) -> None:
         """Overlaps are now with the first chain's state at the mark before this one."""
         self._reference, self._later = self._later, self._first()

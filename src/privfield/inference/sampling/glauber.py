@@ -74,6 +74,14 @@ class GlauberChains(SpinChains):
         for rows, part in self._pace.parts(sweeps, len(self._states)):
             sweep(*model, self._states[rows], self._words[rows], part)
 
+    def start(self, states: NDArray[np.int8]) -> None:
+        """Go on from these states, (chains, nodes), in the caller's order of nodes."""
+        ordered = states[:, self._order]
+        if self._in_lanes:
+            blocks, nodes, lanes = self._states.shape
+            ordered = ordered.reshape(blocks, lanes, nodes).swapaxes(1, 2)
+        self._states[:] = ordered
+
     def states(self) -> NDArray[np.int8]:
         """Present states, (chains, nodes), in the caller's order of nodes."""
         states = self._states
