@@ -50,12 +50,13 @@ def probabilities(
     models: int,
     event: Mapping[int, int],
     given: Mapping[int, int],
-) -> Table:
+) -> Table | None:
     """P(event | given), as levels by variable, in each of several models with the same cliques.
 
     `tables` have one axis more than their clique, in front, for the models; those that are the
     same in all models have not. It is one variable more to the contraction: as many models are
-    answered at a time as keep it quick. Where `given` cannot happen, 0.
+    answered at a time as keep it quick. Where `given` cannot happen, 0. None where all together
+    would fill the memory several times over: that takes minutes.
     """
     which = len(shape)
     sizes = [1 if v in given else levels for v, levels in enumerate(shape)]
@@ -71,6 +72,8 @@ def probabilities(
         parts.append(part)
     wanted = (which, *event)
     size = contraction_size([*sizes, models], scopes, [wanted])
+    if not size.complete or size.bytes > DEFAULT_MAX_BYTES:
+        return None
     step = max(1, min(models, int(models * _QUICK_BYTES / max(size.bytes, 1.0))))
     place = np.ravel_multi_index(tuple(event.values()), [shape[v] for v in event])
     found = np.zeros(models)

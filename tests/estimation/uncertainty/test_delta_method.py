@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import privfield as pf
 from privfield.estimation.uncertainty import coordinates as contrast_statistics
 from privfield.estimation.uncertainty import statistics as module
+from privfield.estimation.uncertainty.bootstrap import probability_from
 from privfield.estimation.uncertainty.coordinates import (
     contrasts,
     coordinates,
@@ -177,6 +178,24 @@ def test_all_draws_at_once_answer_like_one_model_after_the_other(kind):
         quick = found.probability(event, known, 0.9, np.random.default_rng(2))
         for end in ("estimate", "low", "high"):
             assert getattr(quick, end) == pytest.approx(getattr(slow, end), abs=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["mixed", "moments"])
+def test_the_tangent_is_exact_at_the_pilot_and_touches_there(kind):
+    """Against finite differences of exact answers."""
+    _, learner = fitted(kind, 3, pf.ZCDP(0.2), 5_000)
+    found, rng = uncertainty(learner.model_, learner.measurements_), np.random.default_rng(3)
+    names, schema = learner.model_.schema.names, learner.model_.schema
+    event = {names[0]: schema[names[0]].levels[-1], names[1]: schema[names[1]].levels[0]}
+    for known in ({}, {names[2]: schema[names[2]].levels[0]}):
+        step = 1e-5 * rng.normal(size=found.pilot.size)
+        values = np.stack([found.pilot, found.pilot + step, found.pilot - step])
+        exact = [
+            probability_from(found.numbers.model(v, found.model), event, known) for v in values
+        ]
+        tangent = found._by_tangent(values, event, known)
+        assert tangent[0] == pytest.approx(exact[0], abs=1e-12)
+        assert tangent[1] - tangent[2] == pytest.approx(exact[1] - exact[2], rel=1e-4, abs=1e-12)
 
 
 # -- the algebra, against enumeration --------------------------------------------------------------
