@@ -30,7 +30,8 @@ from privfield.learners.peer import PeerEffect
 from privfield.mechanisms.peers.as_printed import printed_constants, printed_draws
 from privfield.mechanisms.peers.laws import first_crossing
 from privfield.mechanisms.peers.objective import Thresholds, plan_objective
-from privfield.mechanisms.peers.statistics import measure_network
+from privfield.mechanisms.peers.statistics import NetworkStatistics
+from privfield.privacy.adjacency import NODE
 from privfield.privacy.rounding import exact
 
 BOUND = 3.0
@@ -64,13 +65,19 @@ def studies(network, beta, count, seed):
     return found.states
 
 
+def release_h(network, outcomes):
+    return NetworkStatistics.measure(outcomes, pf.PureDP(1), NODE, network=network)
+
+
 class Estimates:
     """Estimate and interval as functions of the released number, on a grid of it."""
 
     def __init__(self, network, bank, budget, bound=BOUND, points=120):
         self.network = network
         state = np.ones(network.nodes)
-        self.release = measure_network(network, state, budget, insecure_seed=0)
+        self.release = NetworkStatistics.measure(
+            state, budget, NODE, network=network, insecure_seed=0
+        )
         law = self.release.laws[0]
         curve = bank.curves(0.0, bound)[0]
         # even in β rather than in the released number, where the estimate is steep; then tails
@@ -249,10 +256,8 @@ def large(nodes=1_000_000, edges=5_000_000):
     signs = rng.choice([-1, 1], nodes).astype(np.int8)
     vector = signs.astype(float)
     product = min(timed(lambda: network.couplings @ vector)[0] for _ in range(5))
-    measure_network(network, signs, pf.PureDP(1))
-    released = min(
-        timed(lambda: measure_network(network, signs, pf.PureDP(1)))[0] for _ in range(5)
-    )
+    release_h(network, signs)
+    released = min(timed(lambda: release_h(network, signs))[0] for _ in range(5))
     print(
         f"sparse matrix-vector product {product:.3f} s; H and its release {released:.3f} s, ",
         end="",
@@ -275,7 +280,7 @@ def large(nodes=1_000_000, edges=5_000_000):
         )
     )
     print(f"outcomes with β = {truth} made in {walk:.0f} s")
-    release = measure_network(network, states[0], pf.PureDP(1))
+    release = release_h(network, states[0])
     with tempfile.TemporaryDirectory() as folder:
         news = []
         bank = Bank(network, folder=Path(folder))

@@ -80,15 +80,15 @@ FAULTS = [
     Fault(
         "Laplace noise in a ρ budget: ε twice too large",
         P + "noise.py",
-        "sqrt_below(2 * budget.exact_rho)  # ε",
-        "sqrt_below(8 * budget.exact_rho)  # ε",
+        "sqrt_below(2 * budget.exact_rho))  # ε",
+        "sqrt_below(8 * budget.exact_rho))  # ε",
         tests("privacy/test_noise.py"),
     ),
     Fault(
         "Gaussian noise in a pure budget",
         P + "noise.py",
-        "    if pure:\n",
-        '    if pure and noise != "gaussian":\n',
+        "    if budget.is_pure:\n",
+        '    if budget.is_pure and noise != "gaussian":\n',
         tests("privacy/test_noise.py"),
     ),
     Fault(
@@ -543,8 +543,8 @@ FAULTS = [
     Fault(
         "pseudo-likelihood: a replaced row counts once",
         M + "gradients/pseudolikelihood.py",
-        "square * (4 if adjacency is Adjacency.REPLACE_ONE else 1)",
-        "square",
+        "reach * (4 if self.terms.adjacency is Adjacency.REPLACE_ONE else 1)",
+        "reach",
         PSEUDO,
     ),
     Fault(
@@ -687,7 +687,7 @@ FAULTS = [
     ),
     Fault(
         "stable structure: blocks by place",
-        M + "graphs/blocks.py",
+        M + "graphs/votes.py",
         "coins = entropy.words(len(rows)) % np.uint64(blocks)",
         "coins = np.arange(len(rows), dtype=np.uint64) % np.uint64(blocks)",
         tests("mechanisms/graphs/test_blocks.py"),

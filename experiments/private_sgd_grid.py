@@ -20,7 +20,7 @@ import numpy as np
 
 import privfield as pf
 from privfield.estimation.trajectories import mrf_from_sgd
-from privfield.mechanisms.gradients.sgd import SGDTrajectory, private_sgd
+from privfield.mechanisms.gradients.sgd import SGDTrajectory, StochasticGradients
 
 STAMP = "NOT PRIVATE: settings chosen by a search that knows the truth; only one run is paid for"
 CASES = Path(__file__).resolve().parents[2] / "shared" / "cases" / "marginals"
@@ -72,11 +72,11 @@ def run_psgd(
     seed: int,
 ) -> SGDTrajectory:
     """One run with repeatable noise."""
-    return private_sgd(
+    return StochasticGradients.measure(
         data,
-        schema,
-        cliques,
         budget,
+        schema=schema,
+        cliques=tuple(map(tuple, cliques)),
         steps=int(settings.steps),
         sampling_rate=settings.sampling,
         clip=settings.clip * math.sqrt(len(cliques)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Collection
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,7 @@ _BYTES = {"": 1} | {letter: 1000**power for power, letter in enumerate("KMGT", 1
 _BINARY = {f"{letter}I": 1024**power for power, letter in enumerate("KMGT", 1)}
 _MOST_BYTES = 10**18
 LARGEST = 1e100  # of a number in a model: sums of many stay far from overflow
+MOST_ROWS = 10**15
 
 
 def check_rng(rng: object) -> np.random.Generator:
@@ -43,6 +45,28 @@ def check_whole_or_none(
 ) -> int | None:
     """The same, or None."""
     return None if value is None else check_whole(value, name, least, most, other=", or None")
+
+
+def check_declared_rows(rows: object) -> int | None:
+    """A public guess of the number of rows, or None."""
+    return check_whole_or_none(rows, "declared_rows", 1, MOST_ROWS)
+
+
+def check_one_of(value: object, name: str, legal: Collection[str]) -> None:
+    """Refuse what is none of these words."""
+    if value not in legal:
+        raise InputError(f"{name} must be one of {', '.join(map(repr, legal))}; got {value!r}.")
+
+
+def check_degree(order: object, variables: int, least: int = 1) -> int:
+    """The largest number of variables that interact at once, or an `InputError`."""
+    whole = isinstance(order, int | np.integer) and not isinstance(order, bool)
+    if not whole or not least <= order <= max(variables, least):  # type: ignore[operator]
+        raise InputError(
+            f"order must be a whole number from {least} to the number of variables, {variables}; "
+            f"got {order!r}."
+        )
+    return int(order)  # type: ignore[call-overload, no-any-return]
 
 
 def shown(value: object) -> str:

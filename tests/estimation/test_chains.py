@@ -12,10 +12,10 @@ from privfield.data.sequences.read import StateSet
 from privfield.estimation import chains
 from privfield.estimation.chains import METHODS, cgm, estimate_chain
 from privfield.estimation.noisy_weights import SHAPES, log_likelihood, posterior_means
-from privfield.mechanisms.chains.mechanism import measure_chain
 from privfield.models.chain import ChainModel
 from privfield.privacy.noise import NoiseLaw
 from privfield.solvers.projections import onto_simplex
+from releases import measure_chain
 
 LAWS = [
     NoiseLaw("laplace", 3.0),

@@ -13,9 +13,10 @@ from privfield.estimation.parities import (
     polynomial_from_parities,
 )
 from privfield.estimation.trajectories import polynomial_from_trajectory
-from privfield.mechanisms.frank_wolfe.polynomial import frank_wolfe_polynomial, parities
+from privfield.mechanisms.frank_wolfe.polynomial import parities
 from privfield.mechanisms.frank_wolfe.trajectory import Trajectory
 from privfield.privacy.adjacency import Adjacency
+from releases import frank_wolfe_polynomial
 
 
 def random_trajectory(p, order, steps, rng):

@@ -14,9 +14,9 @@ from privfield.estimation.trajectories import (
     polynomial_from_trajectory,
     project_on_width,
 )
-from privfield.mechanisms.frank_wolfe.ising import frank_wolfe_ising
 from privfield.mechanisms.frank_wolfe.trajectory import Trajectory
 from privfield.privacy.adjacency import Adjacency
+from releases import frank_wolfe_ising
 
 
 def path(kind, chosen, signs, columns, radius, about, starts=None):

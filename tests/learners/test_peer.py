@@ -21,7 +21,7 @@ from privfield.inference.sampling import sample_network
 from privfield.learners.peer import PeerEffect
 from privfield.learners.peer_summary import odds_factor, odds_text
 from privfield.mechanisms.peers.as_printed import printed_constants, printed_draws
-from privfield.mechanisms.peers.statistics import measure_network
+from releases import measure_network
 
 mpl.use("Agg")
 
@@ -236,7 +236,11 @@ def test_a_release_is_kept_when_the_estimate_stops():
     peer = PeerEffect(pf.PureDP(1), progress=stop)
     with pytest.raises(KeyboardInterrupt):
         peer.fit(graph, np.ones(61))
-    assert results(peer) == {"released_"} and peer.release_.cost == pf.PureDP(1)
+    assert results(peer) == {
+        "released_",
+        "cost_",
+        "adjacency_",
+    } and peer.release_.cost == pf.PureDP(1)
 
 
 def test_a_damaged_cache_is_found_before_the_charge(tmp_path):

@@ -11,18 +11,10 @@ import privfield as pf
 from privfield.estimation.parities import derivatives_by_variable, polynomial_from_parities
 from privfield.estimation.trajectories import polynomial_from_trajectory
 from privfield.learners.polynomial import PolynomialLearner
-from privfield.mechanisms.frank_wolfe.ising import frank_wolfe_ising
-from privfield.mechanisms.frank_wolfe.polynomial import (
-    PolynomialFrankWolfe,
-    frank_wolfe_polynomial,
-    parities,
-)
-from privfield.mechanisms.parities.phases import (
-    PolynomialPhases,
-    RegressionsAndParities,
-    measure_polynomial,
-)
+from privfield.mechanisms.frank_wolfe.polynomial import PolynomialFrankWolfe, parities
+from privfield.mechanisms.parities.phases import PolynomialPhases, RegressionsAndParities
 from privfield.privacy.terms import Terms
+from releases import frank_wolfe_ising, frank_wolfe_polynomial, measure_polynomial
 
 TRUTH = {(0, 1, 2): 0.5, (3, 4): 0.4, (2, 3, 5): -0.5, (4,): 0.3}
 DATA = pf.PolynomialMRF(TRUTH, size=6).sample(
@@ -281,7 +273,7 @@ def test_an_earlier_fit_leaves_nothing_behind():
 
 
 def test_released_phases_are_saved(tmp_path):
-    found = measure_polynomial(DATA[:50], pf.ZCDP(1), 3, 1.0, steps=3, insecure_seed=1)
+    found = measure_polynomial(DATA[:50], pf.ZCDP(1), order=3, width=1.0, steps=3, insecure_seed=1)
     found.save(tmp_path / "p.pf")
     again = PolynomialPhases.load(tmp_path / "p.pf")
     assert again.to_bytes() == found.to_bytes() and again.cost == pf.ZCDP(1)

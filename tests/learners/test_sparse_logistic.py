@@ -148,3 +148,10 @@ def test_a_pure_budget_and_stamps():
     with pytest.raises(pf.InputError):
         learner.fit(X, y)
     assert not hasattr(learner, "coef_") and not hasattr(learner, "stamp_")
+
+
+def test_the_unit_is_a_row_whatever_a_schema_says(tmp_path):
+    ledger = pf.Ledger(tmp_path / "l", total=pf.ZCDP(1))
+    schema = pf.Schema({"a": 2}, unit=pf.Person("id", rows=3))
+    SparseLogistic(pf.ZCDP(1), steps=2, schema=schema, ledger=ledger).fit(X[:50], Y[:50])
+    assert ledger.unit == "row"

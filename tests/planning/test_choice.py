@@ -16,8 +16,8 @@ from privfield.mechanisms.forecasting.forecast import Answers, Forecast
 from privfield.mechanisms.forecasting.study import DEFAULT_ROWS, Study, table_study
 from privfield.mechanisms.registry import MECHANISMS
 from privfield.planning.plan import plan
-from privfield.planning.request import check_study
 from privfield.planning.verdict import verdict
+from studies import asked
 
 APPROXIMATE, PURE = pf.ApproxDP(1, 1e-6), pf.PureDP(1)
 ADULT = (85, 9, 100, 16, 7, 15, 6, 5, 2, 100, 100, 99, 42, 2)
@@ -28,9 +28,13 @@ class Stop(Exception):
     """Ends a fit as soon as its method is known."""
 
 
+def stop():
+    raise Stop
+
+
 def ising_choice(monkeypatch, rows, budget, **settings):
-    for name in ("_moments", "_pseudolikelihood", "_frank_wolfe"):
-        monkeypatch.setattr(IsingLearner, name, lambda self, data: (_ for _ in ()).throw(Stop))
+    for name in ("_moments", "_iterations"):
+        monkeypatch.setattr(IsingLearner, name, lambda *_: stop())
     learner = IsingLearner(budget, **settings)
     with pytest.raises(Stop):
         learner.fit(rows)
@@ -51,7 +55,7 @@ def test_ising_studies(monkeypatch, p, n, budget):
     ahead = plan(p, n, budget)
     chosen = ising_choice(monkeypatch, np.ones((n, p)), budget)
     assert chosen == ways(ahead, METHODS)[0]
-    study = check_study(p, n, budget)
+    study = asked(p, n, budget)
     assert ahead.recommended == choose(study)
     learner = make_learner(choose(study).name, study, "auto", "auto", None, {"budget": budget})
     assert f"pf.{type(learner).__name__}(" in ahead.recommended.call
@@ -65,7 +69,7 @@ def test_few_rows_and_many_variables_get_moments(monkeypatch, p, n, rho):
     assert n * rho**0.5 < p**1.25
     assert plan(p, n, pf.ZCDP(rho)).recommended.name == "moments"
     assert ising_choice(monkeypatch, np.ones((n, p)), pf.ZCDP(rho)) == "moments"
-    regressions = forecast_of(check_study(p, n, pf.ZCDP(rho)), "frank-wolfe")
+    regressions = forecast_of(asked(p, n, pf.ZCDP(rho)), "frank-wolfe")
     empty = 0.4 * (2 / (p - 1)) ** 0.5
     assert regressions.expected_error > 0.9 * empty
 
@@ -178,7 +182,7 @@ def test_without_privacy_the_choice_is_that_of_a_budget_without_limit():
 
 # -- the rule --------------------------------------------------------------------------------------
 
-STUDY = check_study(5, 1000, APPROXIMATE)
+STUDY = asked(5, 1000, APPROXIMATE)
 TABLES = replace(STUDY, model="pairwise")
 
 
@@ -218,7 +222,7 @@ def test_selected_pairs_need_a_clear_advantage_and_may_not_lose_edges():
 
 def test_edges_are_asked_of_all_pairs():
     """With 10 variables, 1,000 rows and ε = 1 selection found 14% of the edges, all pairs 95%."""
-    study = check_study(10, 1000, APPROXIMATE)
+    study = asked(10, 1000, APPROXIMATE)
     found = {name: forecast_of(study, name).found for name in ("selection", "tables", "moments")}
     assert found["selection"] < 0.3 < 0.6 < found["tables"] and found["moments"] > 0.9
     schema = pf.Schema({f"x{i}": 2 for i in range(10)})

@@ -11,21 +11,17 @@ import privfield as pf
 from privfield.data.network.read import read_network
 from privfield.data.sequences.read import StateSet
 from privfield.estimation.tables.interactions import interactions
-from privfield.mechanisms.chains.mechanism import measure_chain
 from privfield.mechanisms.forecasting.reference import (
     inflation,
     largest_of,
     shrunk,
     typical_size,
 )
-from privfield.mechanisms.gradients.pseudolikelihood import measure_pseudolikelihood
-from privfield.mechanisms.moments.mechanism import measure_moments
-from privfield.mechanisms.peers.statistics import measure_network
 from privfield.mechanisms.tables.forecast import noise_at
 from privfield.mechanisms.tables.mechanism import planned
 from privfield.planning.plan import plan
-from privfield.planning.request import check_study
 from privfield.privacy.noise import NoiseLaw
+from releases import measure_chain, measure_moments, measure_network, measure_pseudolikelihood
 
 BUDGETS = [pf.PureDP(0.7), pf.ZCDP(0.03), pf.ApproxDP(1, 1e-6)]
 ADJACENCIES = ["replace-one", "add-remove"]
@@ -69,7 +65,7 @@ def test_table_noise_is_that_of_measure(budget, adjacency, cliques):
     rows = np.zeros((40, 4), int)
     released = pf.measure(rows, schema, asked, budget, adjacency=adjacency, design="auto")
     options = {"adjacency": adjacency, "cliques": cliques, "model": "pairwise"}
-    noise = noise_at(check_study(schema, 40, budget, **options), planned)[0]
+    noise = noise_at(asked(schema, 40, budget, **options), planned)[0]
     parts = interactions(released)
     for scope, variance in zip(parts.scopes, parts.variances, strict=True):
         assert noise[scope] == pytest.approx(variance, rel=1e-9)

@@ -8,11 +8,14 @@ from math import isfinite
 from pathlib import PurePath
 from typing import Any, Self
 
+from privfield.checks import check_declared_rows
+from privfield.data.table import unit_of
 from privfield.errors import InputError
 from privfield.models.card import Card, attach
-from privfield.privacy.adjacency import Adjacency
-from privfield.privacy.budgets import Budget, NonPrivate
+from privfield.privacy.adjacency import Adjacency, Unit
+from privfield.privacy.budgets import Budget, NonPrivate, check_budget
 from privfield.privacy.ledger import Ledger
+from privfield.privacy.mechanism import Mechanism, R
 from privfield.privacy.released import Released
 from privfield.progress import ProgressCallback
 from privfield.schema import Schema
@@ -65,21 +68,7 @@ class Learner:
         return self
 
     # what was released, under the names that some learners gave it
-
-    @property
-    def measurements_(self) -> Any:
-        """The same as `released_`."""
-        return self.released_
-
-    @property
-    def trajectory_(self) -> Any:
-        """The same as `released_`."""
-        return self.released_
-
-    @property
-    def release_(self) -> Any:
-        """The same as `released_`."""
-        return self.released_
+    measurements_ = trajectory_ = release_ = property(lambda self: self.released_)
 
     def _terms(self) -> dict[str, Any]:
         """On what terms it releases, as every `measure…` function takes them."""
@@ -96,6 +85,26 @@ class Learner:
         self.released_ = released
         whole = getattr(released, "measurements", released)  # of what selecting edges released
         self.cost_, self.adjacency_ = whole.cost, whole.adjacency
+
+    def _release(
+        self, kind: type[Mechanism[R]], data: Any, unit: Unit | None = None, **settings: Any
+    ) -> R:
+        """Release on the learner's own terms, and keep it."""
+        whose = unit_of(self.schema) if unit is None else unit
+        found = kind.measure(data, self.budget, whose, **settings, **self._terms())
+        self._keep(found)
+        return found
+
+    def _best(self, data: Any, schema: Schema | int, among: Sequence[str], **study: Any) -> str:
+        """The way with the best forecast, as in `pf.plan`; a number of ±1 variables will do."""
+        from privfield.mechanisms.forecasting.choose import choose
+        from privfield.mechanisms.forecasting.study import table_study
+
+        rows = check_declared_rows(getattr(self, "declared_rows", None))
+        asked = table_study(
+            *(data, schema, check_budget(self.budget), self.adjacency), declared_rows=rows, **study
+        )
+        return choose(asked, among).name
 
     def _schema(self) -> Schema:
         if not isinstance(self.schema, Schema):
@@ -129,9 +138,7 @@ def _is_default(value: Any, default: Any) -> bool:
 # -- the card of what a learner made ---------------------------------------------------------------
 
 
-def attach_card(
-    learner: Learner, *, levels_are_public: bool = False, notes: Sequence[str] = ()
-) -> None:
+def attach_card(learner: Learner, notes: Sequence[str] = ()) -> None:
     """Give the model of a fitted learner its card and what was released for it.
 
     Learners call this at the end of `fit`. A learner without a model (nothing stable to release) is
@@ -140,13 +147,10 @@ def attach_card(
     model = vars(learner).get("model_")
     if model is not None:
         found = vars(learner).get("released_")
-        card = card_of(learner, levels_are_public=levels_are_public, notes=notes)
-        attach(model, card, found if isinstance(found, Released) else None)
+        attach(model, card_of(learner, notes), found if isinstance(found, Released) else None)
 
 
-def card_of(
-    learner: Learner, *, levels_are_public: bool = False, notes: Sequence[str] = ()
-) -> Card:
+def card_of(learner: Learner, notes: Sequence[str] = ()) -> Card:
     """The card of what a fitted learner made."""
     results = vars(learner)
     if "cost_" not in results:
@@ -166,7 +170,7 @@ def card_of(
         ledger=ledger,
         job=job,
         charged=charged,
-        levels_are_public=levels_are_public or _public_levels(learner.schema, found),
+        levels_are_public=_public_levels(learner.schema, found),
         notes=tuple(notes),
         intervals={} if estimate is None else _finite(estimate.parameters),
         level=float(results.get("level", 0.95)),

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from privfield.data.sequences.form import COLUMNS, Columns, SequenceForm
+from privfield.data.sequences.read import Labelled
 from privfield.estimation.chains import check_method, estimate_chain
 from privfield.learners.base import Learner, attach_card, result
-from privfield.mechanisms.chains.mechanism import DEFAULT_LIMIT, check_limit, measure_chain
+from privfield.mechanisms.chains.mechanism import DEFAULT_LIMIT, ChainTransitions, check_limit
 from privfield.mechanisms.scores.losses import uniform_bound
 from privfield.mechanisms.scores.mechanism import release_score
-from privfield.mechanisms.scores.owner import OwnerScore, owner_score
-from privfield.mechanisms.scores.score import ReleasedScore
+from privfield.mechanisms.scores.score import OwnerScore, ReleasedScore, owner_score
 from privfield.privacy.budgets import Budget, NonPrivate
 from privfield.privacy.rounding import Number
 
@@ -57,19 +57,16 @@ class ChainLearner(Learner):
         self._forget()
         check_method(self.method)
         form = self._form()
-        m = measure_chain(
-            sequences,
-            form.states,
-            self.budget,
-            self.limit,
-            people=people,
+        found = self._release(
+            ChainTransitions,
+            sequences if people is None else Labelled(sequences, people),
+            form.unit,
+            states=form.states,
+            limit=self.limit,
             columns=form.columns,
-            unit=form.unit,
             noise=self.noise,
-            **self._terms(),
         )
-        self._keep(m)
-        self.model_ = estimate_chain(m, self.method)
+        self.model_ = estimate_chain(found, self.method)
         attach_card(self)
         return self
 
@@ -99,16 +96,12 @@ class ChainLearner(Learner):
             sequences,
             budget,
             uniform_bound(self._form(), limit) if bound is None else bound,
-            self.adjacency,
             schema=self.schema,
             people=people,
             columns=self.columns,
             unknown=self.unknown,
             unit=self.unit,
-            ledger=self.ledger,
-            job=job,
-            insecure_seed=self.insecure_seed,
-            progress=self.progress,
+            **{**self._terms(), "job": job},
         )
 
     def _form(self) -> SequenceForm:

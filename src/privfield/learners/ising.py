@@ -9,16 +9,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from privfield.checks import check_declared_rows, check_one_of
 from privfield.data.signs import check_variables
 from privfield.errors import InputError
 from privfield.learners.base import Learner, attach_card, result
-from privfield.mechanisms.forecasting.choose import choose
-from privfield.mechanisms.forecasting.study import table_study
-from privfield.mechanisms.frank_wolfe.steps import check_declared_rows
-from privfield.mechanisms.gradients.pseudolikelihood import (
-    measure_pseudolikelihood,
-)
-from privfield.mechanisms.moments.mechanism import measure_moments
+from privfield.mechanisms.gradients.pseudolikelihood import PseudolikelihoodGradients
+from privfield.mechanisms.moments.mechanism import SecondMoments
 from privfield.models.ising import IsingModel
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import NON_PRIVATE, NonPrivate, check_budget
@@ -79,13 +75,11 @@ class IsingLearner(Learner):
         self.method_ = self._choose(data, len(names))
         self.cost_, self.adjacency_ = None, Adjacency.parse(self.adjacency)
         if self.method_ == "moments":
-            model = self._moments(data)
-        elif self.method_ == "pseudolikelihood":
-            model = self._pseudolikelihood(data)
-        elif isinstance(self.budget, NonPrivate):
+            model = self._moments(data, names)
+        elif self.method_ == "frank-wolfe" and isinstance(self.budget, NonPrivate):
             model = self._regressions(data, names)
         else:
-            model = self._frank_wolfe(data)
+            model = self._iterations(data, names)
         self.model_ = model
         self.weights_, self.field_ = model.weights, model.field
         attach_card(self)
@@ -94,9 +88,7 @@ class IsingLearner(Learner):
     def _check(self, data: Any) -> tuple[str, ...]:
         """Refuse, before anything is charged, what is wrong in any method."""
         check_budget(self.budget)
-        if self.method not in METHODS:
-            legal = ", ".join(map(repr, METHODS))
-            raise InputError(f"method must be one of {legal}; got {self.method!r}.")
+        check_one_of(self.method, "method", METHODS)
         if not 0 < exact(self.width, "width") <= 1000:
             raise InputError(f"width must lie above 0 and not above 1000; got {self.width}.")
         if self.calibration not in ("proved", "as-printed"):
@@ -118,64 +110,35 @@ class IsingLearner(Learner):
             return self.method
         if self.calibration == "as-printed":
             return "frank-wolfe"
-        study = table_study(
-            data,
-            p if self.schema is None else self.schema,
-            self.budget,
-            self.adjacency,
-            declared_rows=check_declared_rows(self.declared_rows),
-            model="ising",
-            width=float(self.width),
-        )
-        return choose(study, METHODS).name
+        schema = p if self.schema is None else self.schema
+        return self._best(data, schema, METHODS, model="ising", width=float(self.width))
 
-    def _moments(self, data: Any) -> IsingModel:
+    def _moments(self, data: Any, names: tuple[str, ...]) -> IsingModel:
         from privfield.estimation.moments.matching import match_moments
 
-        found = measure_moments(
-            data,
-            self.budget,
-            schema=self.schema,
-            names=self.names,
-            noise=self.noise,
-            **self._terms(),
-        )
-        self._keep(found)
+        about: dict[str, Any] = {"schema": self.schema, "names": names}
+        found = self._release(SecondMoments, data, noise=self.noise, **about)
         shrinkage = not isinstance(self.budget, NonPrivate)
         return match_moments(found, shrinkage=shrinkage, rng=self.rng, progress=self.progress)
 
-    def _pseudolikelihood(self, data: Any) -> IsingModel:
-        found = measure_pseudolikelihood(
-            data,
-            self.budget,
-            self.width,
-            schema=self.schema,
-            names=self.names,
-            steps=self.steps,
-            declared_rows=self.declared_rows,
-            **self._terms(),
-        )
-        self._keep(found)
-        weights, field = found.parameters()
-        return IsingModel(weights, field, found.names, stamp=found.stamp)
+    def _iterations(self, data: Any, names: tuple[str, ...]) -> IsingModel:
+        """Regressions by Frank–Wolfe, or gradients of the pseudo-likelihood."""
+        from privfield.estimation.estimate import estimate
+        from privfield.mechanisms.frank_wolfe.ising import IsingFrankWolfe
 
-    def _frank_wolfe(self, data: Any) -> IsingModel:
-        from privfield.estimation.trajectories import ising_from_trajectory
-        from privfield.mechanisms.frank_wolfe.ising import frank_wolfe_ising
-
-        names = None if self.names is None else list(self.names)
-        found = frank_wolfe_ising(
-            data,
-            self.schema if self.schema is not None else names,
-            self.budget,
-            self.width,
-            steps=self.steps,
-            calibration=self.calibration,
-            declared_rows=self.declared_rows,
-            **self._terms(),
-        )
-        self._keep(found)
-        return ising_from_trajectory(found)
+        common: dict[str, Any] = {
+            "schema": self.schema,
+            "names": names,
+            "width": self.width,
+            "steps": self.steps,
+            "declared_rows": self.declared_rows,
+        }
+        if self.method_ == "pseudolikelihood":
+            self._release(PseudolikelihoodGradients, data, **common)
+        else:
+            self._release(IsingFrankWolfe, data, calibration=self.calibration, **common)
+        model: IsingModel = estimate(self.released_)
+        return model
 
     def _regressions(self, data: Any, names: tuple[str, ...]) -> IsingModel:
         """What Frank–Wolfe approximates: the best regressions within the width, no noise."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Self
 
+from privfield.checks import check_one_of
 from privfield.errors import InputError
 from privfield.estimation.estimate import check_method, estimate
 from privfield.inference.contraction.plan import (
@@ -18,8 +19,6 @@ from privfield.inference.factors import structural_zeros
 from privfield.learners.base import Learner, attach_card, result
 from privfield.mechanisms.edges.mechanism import select_edges
 from privfield.mechanisms.edges.selection import Selection
-from privfield.mechanisms.forecasting.choose import choose
-from privfield.mechanisms.forecasting.study import table_study
 from privfield.mechanisms.tables.measurements import Measurements
 from privfield.mechanisms.tables.mechanism import measure
 from privfield.models.mrf import MarkovRandomField
@@ -126,9 +125,7 @@ class MarginalLearner(Learner):
             raise InputError(f"max_bytes must be a number above 0; got {self.max_bytes!r}.")
         if self.inference not in ("exact", "loopy"):
             raise InputError(f"inference must be 'exact' or 'loopy'; got {self.inference!r}.")
-        if self.structure not in _STRUCTURES:
-            legal = ", ".join(map(repr, _STRUCTURES))
-            raise InputError(f"structure must be one of {legal}; got {self.structure!r}.")
+        check_one_of(self.structure, "structure", _STRUCTURES)
         return schema
 
     def _measure(
@@ -192,16 +189,10 @@ class MarginalLearner(Learner):
         ways += ["selection", "stable"] if self.structure == "auto" else [self.structure]
         if len(ways) == 1:
             return ways[0]
-        study = table_study(
-            data,
-            schema,
-            self.budget,
-            self.adjacency,
-            min_weight=None if self.min_weight is None else float(self.min_weight),
-            max_bytes=float(self.max_bytes),
-            exact=self.inference == "exact",
-        )
-        return choose(study, ways).name
+        study: dict[str, Any] = {"max_bytes": float(self.max_bytes)}
+        if self.min_weight is not None:
+            study["min_weight"] = float(self.min_weight)
+        return self._best(data, schema, ways, exact=self.inference == "exact", **study)
 
     def _size(self, schema: Schema, cliques: Sequence[Sequence[str]]) -> ContractionSize:
         zeros = structural_zeros(schema).cliques

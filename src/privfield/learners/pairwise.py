@@ -10,13 +10,9 @@ from privfield.estimation.trajectories import pairwise_from_trajectory
 from privfield.inference.contraction.plan import DEFAULT_MAX_BYTES
 from privfield.learners.base import Learner, attach_card, result
 from privfield.learners.marginal import MarginalLearner
-from privfield.mechanisms.forecasting.choose import choose
-from privfield.mechanisms.forecasting.study import table_study
 from privfield.mechanisms.frank_wolfe.mechanism import check_width
-from privfield.mechanisms.frank_wolfe.pairwise import check_geometry, frank_wolfe_pairwise
-from privfield.mechanisms.frank_wolfe.steps import check_declared_rows
+from privfield.mechanisms.frank_wolfe.pairwise import PairwiseFrankWolfe, check_geometry
 from privfield.models.mrf import MarkovRandomField
-from privfield.privacy.budgets import check_budget
 from privfield.schema import Schema
 
 
@@ -79,31 +75,19 @@ class PairwiseLearner(Learner):
                     if name in vars(learner):
                         setattr(self, name, getattr(learner, name))
             return self
-        trajectory = frank_wolfe_pairwise(
+        trajectory = self._release(
+            PairwiseFrankWolfe,
             data,
-            schema,
-            self.budget,
-            self.width,
+            schema=schema,
+            width=self.width,
             geometry=self.geometry,
             steps=self.steps,
             declared_rows=self.declared_rows,
-            **self._terms(),
         )
-        self._keep(trajectory)
         self.model_ = pairwise_from_trajectory(trajectory)
         attach_card(self)
         return self
 
     def _choose(self, data: Any, schema: Schema) -> str:
-        """The best forecast."""
-        study = table_study(
-            data,
-            schema,
-            check_budget(self.budget),
-            self.adjacency,
-            declared_rows=check_declared_rows(self.declared_rows),
-            model="pairwise",
-            width=float(self.width),
-            max_bytes=self.max_bytes,
-        )
-        return choose(study, ("tables", "frank-wolfe")).name
+        study: dict[str, Any] = {"width": float(self.width), "max_bytes": self.max_bytes}
+        return self._best(data, schema, ("tables", "frank-wolfe"), model="pairwise", **study)

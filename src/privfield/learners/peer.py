@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from privfield.checks import check_rng, finite_number
+from privfield.checks import check_one_of, check_rng, finite_number
 from privfield.errors import InputError
 from privfield.learners.base import Learner, attach_card, result
 from privfield.models.base import check_count
-from privfield.privacy.adjacency import Adjacency
-from privfield.privacy.budgets import Budget, NonPrivate, check_budget
+from privfield.privacy.adjacency import NODE, Adjacency
+from privfield.privacy.budgets import NON_PRIVATE, Budget, NonPrivate, check_budget
 from privfield.progress import check_progress
 
 if TYPE_CHECKING:
@@ -24,13 +24,7 @@ if TYPE_CHECKING:
 
     from privfield.data.network.public import PublicNetwork
     from privfield.estimation.peers.one import PeerEstimate
-    from privfield.mechanisms.peers.release import (
-        LocalRelease,
-        StatisticRelease,
-    )
     from privfield.models.network import NetworkIsing
-
-    _Found = tuple[float, PeerEstimate | None, Budget | NonPrivate, str | None]
 
 METHODS = ("auto", "sufficient-statistic", "objective-perturbation", "local", "mple")
 
@@ -115,27 +109,25 @@ class PeerEffect(Learner):
         self._check()
         network = read_network(graph, self.scaling, self.weight)
         method = self._choose(network, budget)
-        if self.calibration == "as-printed":
-            found = self._fit_as_printed(network, outcomes, budget)
-        elif method == "mple":
-            found = self._fit_pseudolikelihood(network, outcomes)
+        estimate = None
+        if self.calibration == "as-printed" or method == "mple":
+            beta = self._fit_for_study(network, outcomes, method)
         elif method == "objective-perturbation":
-            found = self._fit_objective(network, outcomes, budget)
+            beta = self._fit_objective(network, outcomes)
         else:
-            found = self._fit_statistic(network, outcomes, budget, method)
-        self.beta_, self.estimate_, self.cost_, self.stamp_ = found
-        self.released_ = vars(self).get("released_")
+            estimate = self._fit_statistic(network, outcomes, method)
+            beta = estimate.beta
+        self.beta_, self.estimate_ = beta, estimate
+        if self.released_ is not None:
+            self.stamp_ = self.released_.stamp
         self.network_, self.method_ = network, method
-        self.adjacency_ = Adjacency.FLIP_OUTCOME
-        self.interval_ = None if self.estimate_ is None else self.estimate_.interval
+        self.interval_ = None if estimate is None else estimate.interval
         self.model_ = self._model()
         attach_card(self)
         return self
 
     def _check(self) -> None:
-        if self.method not in METHODS:
-            legal = ", ".join(map(repr, METHODS))
-            raise InputError(f"method must be one of {legal}; got {self.method!r}.")
+        check_one_of(self.method, "method", METHODS)
         if Adjacency.parse(self.adjacency) is not Adjacency.FLIP_OUTCOME:
             raise InputError(f"adjacency must be 'flip-outcome' here; got {self.adjacency!r}.")
         if not 0 < finite_number(self.bound, "bound") <= 100:
@@ -173,9 +165,9 @@ class PeerEffect(Learner):
             return method
         if extras or isinstance(budget, NonPrivate):
             return "sufficient-statistic"
-        return self._best(network, budget)
+        return self._best_release(network, budget)
 
-    def _best(self, network: PublicNetwork, budget: Budget) -> str:
+    def _best_release(self, network: PublicNetwork, budget: Budget) -> str:
         """The best forecast."""
         from privfield.estimation.peers.bank import expected_pull
         from privfield.mechanisms.forecasting.choose import choose
@@ -189,92 +181,59 @@ class PeerEffect(Learner):
         study = Study("peer", network.nodes, budget, Adjacency.FLIP_OUTCOME, network=facts)
         return choose(study).name
 
-    def _reading(self) -> dict[str, Any]:
-        return {
-            "missing": self.missing,
-            "schema": self.schema,
-            "insecure_seed": self.insecure_seed,
-        }
-
-    def _fit_statistic(
-        self, network: PublicNetwork, outcomes: Any, budget: Budget | NonPrivate, method: str
-    ) -> _Found:
+    def _fit_statistic(self, network: PublicNetwork, outcomes: Any, method: str) -> PeerEstimate:
         from privfield.data.network.covariates import read_covariates
         from privfield.estimation.peers.bank import open_bank
         from privfield.estimation.peers.one import estimate_peer_effect
         from privfield.estimation.peers.several import estimate_with_covariates
-        from privfield.mechanisms.peers.local import measure_network_local
-        from privfield.mechanisms.peers.release import StatisticRelease
-        from privfield.mechanisms.peers.statistics import measure_network
+        from privfield.mechanisms.peers.local import LocalStatistic
+        from privfield.mechanisms.peers.statistics import NetworkStatistics
 
         extras = read_covariates(self.field, self.covariates, network)
-        stamped = isinstance(budget, NonPrivate) or self.insecure_seed is not None
+        stamped = isinstance(self.budget, NonPrivate) or self.insecure_seed is not None
         # before anything is paid for: a cache may be damaged
         bank = open_bank(network, pull=method == "local", folder=self.cache, kept=not stamped)
-        charge: dict[str, Any] = {"ledger": self.ledger, "job": self.job}
-        release: StatisticRelease | LocalRelease
-        if method == "local":
-            release = measure_network_local(network, outcomes, budget, **charge, **self._reading())
-        else:
-            release = measure_network(
-                network,
-                outcomes,
-                budget,
-                covariates=extras,
-                noise=self.noise,
-                **charge,
-                **self._reading(),
-            )
         options: dict[str, Any] = {
             "bound": float(self.bound),
             "level": float(self.level),
             "progress": self.progress,
         }
-        self.released_ = release
+        reading: dict[str, Any] = {"network": network, "missing": self.missing}
+        if method == "local":
+            local = self._release(LocalStatistic, outcomes, NODE, schema=self.schema, **reading)
+            return estimate_peer_effect(local, bank, **options)
+        reading |= {"covariates": extras, "noise": self.noise}
+        found = self._release(NetworkStatistics, outcomes, NODE, schema=self.schema, **reading)
         if extras:
-            assert isinstance(release, StatisticRelease)
-            estimate = estimate_with_covariates(release, network, extras, **options)
-        else:
-            estimate = estimate_peer_effect(release, bank, **options)
-        return estimate.beta, estimate, release.cost, release.stamp
+            return estimate_with_covariates(found, network, extras, **options)
+        return estimate_peer_effect(found, bank, **options)
 
-    def _fit_objective(
-        self, network: PublicNetwork, outcomes: Any, budget: Budget | NonPrivate
-    ) -> _Found:
-        from privfield.mechanisms.peers.objective import measure_network_objective
+    def _fit_objective(self, network: PublicNetwork, outcomes: Any) -> float:
+        from privfield.mechanisms.peers.objective import PerturbedObjective
 
-        if isinstance(budget, NonPrivate):
+        if isinstance(self.budget, NonPrivate):
             raise InputError('budget: NON_PRIVATE goes with method="mple" here.')
-        release = measure_network_objective(
-            network,
-            outcomes,
-            budget,
-            bound=self.bound,
-            guess=1.0 if self.guess is None else self.guess,
-            ledger=self.ledger,
-            job=self.job,
-            **self._reading(),
-        )
-        self.released_ = release
-        return release.beta, None, release.cost, release.stamp
+        guess = 1.0 if self.guess is None else self.guess
+        reading: dict[str, Any] = {"network": network, "missing": self.missing}
+        about: dict[str, Any] = {"schema": self.schema, "bound": self.bound, "guess": guess}
+        return self._release(PerturbedObjective, outcomes, NODE, **reading, **about).beta
 
-    def _fit_pseudolikelihood(self, network: PublicNetwork, outcomes: Any) -> _Found:
+    def _fit_for_study(self, network: PublicNetwork, outcomes: Any, method: str) -> float:
+        """What protects nobody."""
         from privfield.data.network.outcomes import check_missing, open_outcomes
         from privfield.estimation.peers.mple import maximum_pseudolikelihood
-        from privfield.privacy.budgets import NON_PRIVATE
-
-        read = open_outcomes(outcomes, network.names, check_missing(self.missing), self.schema)
-        beta = maximum_pseudolikelihood(network.couplings, read(), float(self.bound))
-        return beta, None, NON_PRIVATE, "NOT PRIVATE: no noise was added (NON_PRIVATE)"
-
-    def _fit_as_printed(
-        self, network: PublicNetwork, outcomes: Any, budget: Budget | NonPrivate
-    ) -> _Found:
         from privfield.mechanisms.peers.as_printed import STAMP, measure_as_printed
-        from privfield.privacy.budgets import NON_PRIVATE
+        from privfield.privacy.terms import Terms
 
-        beta = measure_as_printed(network, outcomes, budget, **self._reading())
-        return beta, None, NON_PRIVATE, STAMP
+        check_missing(self.missing)
+        read = open_outcomes(outcomes, network.names, self.missing, self.schema)
+        if method == "mple":
+            beta = maximum_pseudolikelihood(network.couplings, read(), float(self.bound))
+        else:
+            beta = measure_as_printed(network, read, self.budget, self.insecure_seed)
+        self.released_, self.cost_, self.adjacency_ = None, NON_PRIVATE, Adjacency.FLIP_OUTCOME
+        self.stamp_ = Terms(NON_PRIVATE).stamp if method == "mple" else STAMP
+        return beta
 
     def _model(self) -> NetworkIsing | None:
         """The fitted model; None where covariates give each node its own field."""

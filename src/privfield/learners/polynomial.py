@@ -10,16 +10,12 @@ from privfield.errors import InputError
 from privfield.estimation.parities import check_threshold, polynomial_from_parities
 from privfield.estimation.trajectories import polynomial_from_trajectory
 from privfield.learners.base import Learner, attach_card, result
-from privfield.mechanisms.forecasting.choose import choose
-from privfield.mechanisms.forecasting.study import table_study
-from privfield.mechanisms.frank_wolfe.polynomial import frank_wolfe_polynomial
-from privfield.mechanisms.frank_wolfe.steps import check_declared_rows
+from privfield.mechanisms.frank_wolfe.polynomial import PolynomialFrankWolfe
 from privfield.mechanisms.frank_wolfe.trajectory import Trajectory
 from privfield.mechanisms.parities.answers import ParityAnswers
-from privfield.mechanisms.parities.phases import QUERY_SHARE, measure_polynomial
+from privfield.mechanisms.parities.phases import QUERY_SHARE, RegressionsAndParities
 from privfield.models.polynomial import Monomial, PolynomialMRF
-from privfield.privacy.budgets import NonPrivate, check_budget
-from privfield.schema import Schema
+from privfield.privacy.budgets import NonPrivate
 
 _QUERIES = ("auto", "gaussian", "pmw", "sepfem", "fem")
 
@@ -73,15 +69,25 @@ class PolynomialLearner(Learner):
         """Measure, which is charged once, and turn what was released into a polynomial."""
         self._forget()
         self._check()
-        options = {
+        regress: dict[str, Any] = {
+            "names": check_variables(data, self.schema, None),
+            "schema": self.schema,
+            "order": self.order,
+            "width": self.width,
             "steps": self.steps,
             "declared_rows": self.declared_rows,
-            **self._terms(),
         }
         if self.objective == "l1":
-            self._fit_l1(data, options)
+            self._release(PolynomialFrankWolfe, data, **regress)
+            self.model_ = polynomial_from_trajectory(self.trajectory_)
         else:
-            self._fit_linf(data, options)
+            answer: dict[str, Any] = {"query_share": self.query_share, "split": self.split}
+            queries = self._choose(data, len(regress["names"]))
+            self._release(RegressionsAndParities, data, queries=queries, **answer, **regress)
+            self.model_, found = polynomial_from_parities(
+                self.trajectory_, self.answers_, threshold=self.threshold
+            )
+            self.maximal_, self.derivatives_ = found.maximal, found.derivatives
         attach_card(self)
         return self
 
@@ -96,46 +102,15 @@ class PolynomialLearner(Learner):
         """Answers to parity queries; None with "l1" or order 1."""
         return getattr(self.released_, "answers", None)
 
-    def _fit_l1(self, data: Any, options: dict[str, Any]) -> None:
-        self._keep(
-            frank_wolfe_polynomial(
-                data, self.schema, self.budget, self.order, self.width, **options
-            )
-        )
-        self.model_ = polynomial_from_trajectory(self.trajectory_)
-
-    def _fit_linf(self, data: Any, options: dict[str, Any]) -> None:
-        released = measure_polynomial(
-            *(data, self.budget, self.order, self.width),
-            queries=self._choose(data),
-            query_share=self.query_share,
-            split=self.split,
-            schema=self.schema,
-            **options,
-        )
-        self._keep(released)
-        self.model_, found = polynomial_from_parities(
-            self.trajectory_, self.answers_, threshold=self.threshold
-        )
-        self.maximal_, self.derivatives_ = found.maximal, found.derivatives
-
-    def _choose(self, data: Any) -> str:
+    def _choose(self, data: Any, variables: int) -> str:
         """The queries asked for, or with "auto" the best forecast."""
-        variables, order = len(check_variables(data, self.schema, None)), self.order
+        order = self.order
         odd = not isinstance(order, int) or not 1 < order <= variables  # the mechanism says so
         if self.queries != "auto" or odd or isinstance(self.budget, NonPrivate):
             return self.queries
-        study = table_study(
-            data,
-            variables if self.schema is None else self.schema,
-            check_budget(self.budget),
-            self.adjacency,
-            declared_rows=check_declared_rows(self.declared_rows),
-            model="polynomial",
-            order=order,
-            width=float(self.width),
-        )
-        return choose(study, ("gaussian", "pmw", "sepfem")).name
+        schema = variables if self.schema is None else self.schema
+        study: dict[str, Any] = {"order": order, "width": float(self.width)}
+        return self._best(data, schema, _QUERIES[1:4], model="polynomial", **study)
 
     def _check(self) -> None:
         if self.objective not in ("l1", "linf"):
@@ -145,6 +120,4 @@ class PolynomialLearner(Learner):
                 f"queries must be one of {', '.join(map(repr, _QUERIES))} (objective='l1' asks "
                 f"none); got {self.queries!r}."
             )
-        if self.schema is not None and not isinstance(self.schema, Schema):
-            raise InputError(f"schema must be a pf.Schema; got {type(self.schema).__name__}.")
         check_threshold(self.threshold)

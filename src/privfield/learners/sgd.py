@@ -9,11 +9,11 @@ from fractions import Fraction
 from itertools import combinations
 from typing import Any, Self
 
+from privfield.checks import check_declared_rows
 from privfield.errors import InputError
 from privfield.estimation.trajectories import mrf_from_sgd
 from privfield.learners.base import Learner, attach_card, result
-from privfield.mechanisms.frank_wolfe.steps import check_declared_rows
-from privfield.mechanisms.gradients.sgd import MOST_NUMBERS, SGDTrajectory, private_sgd
+from privfield.mechanisms.gradients.sgd import MOST_NUMBERS, SGDTrajectory, StochasticGradients
 from privfield.mechanisms.tables.mechanism import check_cliques
 from privfield.models.mrf import MarkovRandomField
 from privfield.privacy.budgets import Budget, NonPrivate, check_budget
@@ -82,7 +82,7 @@ class SGDLearner(Learner):
         if not 0 <= average <= 1:
             raise InputError(f"average must lie in [0, 1]; got {self.average}.")
         settings = self._settings(schema, cliques)
-        self._keep(private_sgd(data, schema, cliques, self.budget, **settings, **self._terms()))
+        self._release(StochasticGradients, data, schema=schema, cliques=cliques, **settings)
         self.model_ = mrf_from_sgd(self.released_, float(average))
         attach_card(self, notes=(NOTE,))
         return self

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from privfield.errors import InputError
 from privfield.learners.base import Learner, result
-from privfield.mechanisms.frank_wolfe.logistic import frank_wolfe_logistic
-from privfield.mechanisms.frank_wolfe.trajectory import Trajectory
+from privfield.mechanisms.frank_wolfe.logistic import LogisticFrankWolfe, check_arrays
+from privfield.privacy.adjacency import ROW
 
 
 @dataclass(repr=False, eq=False, kw_only=True)
@@ -49,19 +49,19 @@ class SparseLogistic(Learner):
     def fit(self, X: Any, y: Any) -> Self:
         """Run private Frank–Wolfe, which is charged."""
         self._forget()
-        trajectory: Trajectory = frank_wolfe_logistic(
-            X,
-            y,
-            self.budget,
-            self.radius,
+        check_arrays(X, y)
+        trajectory = self._release(
+            LogisticFrankWolfe,
+            (X, y),
+            ROW,  # whatever a schema says: it reads two arrays
+            features=X.shape[1],
+            radius=self.radius,
             bound=self.bound,
             intercept=self.intercept,
             steps=self.steps,
             calibration=self.calibration,
             declared_rows=self.declared_rows,
-            **self._terms(),
         )
-        self._keep(trajectory)
         self.stamp_ = trajectory.stamp
         weights = trajectory.weights()[0]
         count = trajectory.about["features"]

@@ -7,25 +7,25 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
+from privfield.checks import check_declared_rows, check_one_of
 from privfield.data.rows import find_variables
+from privfield.data.signs import check_variables
 from privfield.data.table import known_rows, unit_of
 from privfield.errors import InputError
 from privfield.learners.base import Learner, result
-from privfield.mechanisms.forecasting.choose import choose
-from privfield.mechanisms.forecasting.study import table_study
 from privfield.mechanisms.frank_wolfe.mechanism import check_width
-from privfield.mechanisms.frank_wolfe.steps import check_declared_rows
 from privfield.mechanisms.graphs.block_plan import RULES, BlockPlan, plan_blocks
 from privfield.mechanisms.graphs.release import StructureRelease
-from privfield.mechanisms.graphs.structure import check_min_weight, measure_structure
+from privfield.mechanisms.graphs.structure import StableStructure, check_min_weight
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import ApproxDP
-from privfield.privacy.stability import check_stable_budget
 
 if TYPE_CHECKING:
     import networkx as nx
 
 METHODS = ("regression", "correlation", "chow-liu")
+_MOST_EPSILON = 20
+_HOPELESS = 10**15  # rows
 
 
 @dataclass(repr=False, eq=False, kw_only=True)
@@ -80,63 +80,53 @@ class StructureLearner(Learner):
     def fit(self, data: Any, y: Any = None) -> Self:
         """Vote, which is charged, and keep the graph if it was released."""
         self._forget()
-        if self.method not in METHODS:
-            legal = ", ".join(map(repr, METHODS))
-            raise InputError(f"method must be one of {legal}; got {self.method!r}.")
+        check_one_of(self.method, "method", METHODS)
         check_width(self.width)
         check_declared_rows(self.declared_rows)
         found = self._measure(data, self._rule(data))
-        self._keep(found)
         self.blocks_ = found.blocks
         self.graph_ = found.graph()
         self.advice_ = None if self.graph_ is not None else self._advice(data, found)
         return self
 
     def _measure(self, data: Any, rule: str) -> StructureRelease:
-        common: dict[str, Any] = {
-            "schema": self.schema,
-            "names": self.names,
-            **self._terms(),
-        }
         if self.method == "regression":
-            return measure_structure(
+            return self._release(
+                StableStructure,
                 data,
-                self.budget,
+                variables=find_variables(data, self.schema, self.names),
+                schema=self.schema,
                 min_weight=self.min_weight,
                 rule=rule,
                 order=self.order,
                 blocks=self.blocks,
                 learner=self.learner,
                 learner_seconds=self.learner_seconds,
-                **common,
             )
-        self._refuse_extras()
-        budget = check_stable_budget(self.budget)
         from privfield.mechanisms.graphs.statistics import (
-            measure_chow_liu,
-            measure_correlation_graph,
+            ChowLiuTree,
+            CorrelationGraph,
+            refuse_people,
         )
 
+        self._refuse_extras()
+        refuse_people(self.schema, self.method)
         if self.method == "chow-liu":
-            return measure_chow_liu(data, budget, **common)
-        return measure_correlation_graph(data, budget, threshold=self._threshold(), **common)
+            names = find_variables(data, self.schema, self.names).names
+            return self._release(ChowLiuTree, data, names=names, schema=self.schema)
+        names = check_variables(data, self.schema, self.names)
+        return self._release(
+            CorrelationGraph, data, names=names, schema=self.schema, threshold=self._threshold()
+        )
 
     def _rule(self, data: Any) -> str:
         """The release asked for, or with "auto" the best forecast."""
         if self.release != "auto" or self.method != "regression":
             return self.release
         variables = find_variables(data, self.schema, self.names)
-        study = table_study(
-            data,
-            len(variables.names) if self.schema is None else self.schema,
-            self.budget,
-            self.adjacency,
-            declared_rows=check_declared_rows(self.declared_rows),
-            model="structure",
-            width=float(self.width),
-            min_weight=float(self.min_weight),
-        )
-        return choose(study, RULES).name
+        schema = len(variables.names) if self.schema is None else self.schema
+        study = {"width": float(self.width), "min_weight": float(self.min_weight)}
+        return self._best(data, schema, RULES, model="structure", **study)
 
     def _refuse_extras(self) -> None:
         """What only regressions in blocks can use."""
@@ -152,8 +142,6 @@ class StructureLearner(Learner):
 
     def _advice(self, data: Any, found: StructureRelease) -> str:
         """What would help. Public numbers alone: the votes say nothing here."""
-        from privfield.mechanisms.graphs.advice import advise
-
         assert isinstance(found.cost, ApproxDP)
         if found.blocks is None:
             return advise(found.cost)
@@ -174,3 +162,46 @@ class StructureLearner(Learner):
             order=self.order,
             blocks=self.blocks,
         )
+
+
+def advise(
+    budget: ApproxDP,
+    plan: Callable[[Sequence[int], ApproxDP, float], BlockPlan] | None = None,
+    shape: Sequence[int] = (),
+    rows: int | None = None,
+    min_weight: float = 0.2,
+) -> str:
+    """What would help, in plain words. `plan` predicts rows for a budget and a least weight."""
+    text = (
+        "Nothing was stable enough to be released. How close it came is private, so no more can be "
+        "said about this table. What helps in general: more rows, a larger ε or δ"
+    )
+    if plan is None:
+        return f"{text}. Or select edges one by one: pf.MarginalLearner(budget, cliques='learn')."
+    needed = plan(shape, budget, min_weight).rows_needed
+    if needed >= _HOPELESS:
+        return (
+            f"{text}, and more blocks: with so few, no number of rows is enough. Leave `blocks` "
+            "out to have their number chosen, or select edges one by one: "
+            "pf.MarginalLearner(budget, cliques='learn')."
+        )
+    there = "" if rows is None else f" (there are {rows:,})"
+    text += (
+        ", or a larger min_weight; weights close to half of it make blocks disagree. By a rough "
+        "formula for answers that are about equally frequent (rare ones take several times as "
+        f"many), {_about(needed)} rows are enough here{there}"
+    )
+    if 2 * budget.exact_epsilon <= _MOST_EPSILON:
+        doubled = ApproxDP(2 * budget.exact_epsilon, budget.exact_delta)
+        more = plan(shape, doubled, min_weight).rows_needed
+        text += f", {_about(more)} with ε = {doubled.epsilon:g}"
+    wider = plan(shape, budget, 2 * min_weight).rows_needed
+    text += (
+        f", {_about(wider)} with min_weight = {2 * min_weight:g}. With fewer rows, select edges "
+        "one by one: pf.MarginalLearner(budget, cliques='learn')."
+    )
+    return text
+
+
+def _about(rows: int) -> str:
+    return f"about {rows:,}"

@@ -63,27 +63,26 @@ def plan(
     >>> p.recommended.name, p.verdict
     ('moments', 'Privacy costs about twice as much as sampling error.')
     """
-    return make_plan(
-        check_study(
-            schema_or_shape,
-            n,
-            budget,
-            model=model,
-            order=order,
-            width=width,
-            accuracy=accuracy,
-            min_weight=min_weight,
-            adjacency=adjacency,
-            cliques=cliques,
-            max_memory=max_memory,
-            network=network,
-            scaling=scaling,
-            guess=guess,
-            states=states,
-            limit=limit,
-            coupling=coupling,
-        )
+    study = check_study(
+        schema_or_shape,
+        n,
+        budget,
+        model=model,
+        order=order,
+        width=width,
+        accuracy=accuracy,
+        min_weight=min_weight,
+        adjacency=adjacency,
+        cliques=cliques,
+        max_memory=max_memory,
+        network=network,
+        scaling=scaling,
+        guess=guess,
+        states=states,
+        limit=limit,
+        coupling=coupling,
     )
+    return make_plan(study)
 
 
 def make_plan(study: Study) -> Plan:

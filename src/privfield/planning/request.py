@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from privfield.checks import check_bytes
+from privfield.checks import check_bytes, check_one_of
 from privfield.data.network.read import read_network
 from privfield.data.sequences.read import StateSet
 from privfield.errors import InputError
@@ -25,35 +25,17 @@ MODELS = ("auto", "ising", "pairwise", "polynomial", "structure", "chain", "peer
 _MOST_VARIABLES = 8192
 
 
-def check_study(
-    schema_or_shape: object,
-    n: object,
-    budget: object,
-    *,
-    model: object = "auto",
-    order: object = 2,
-    width: object = 2.0,
-    accuracy: object = None,
-    min_weight: object = None,
-    adjacency: object = "replace-one",
-    cliques: object = "auto",
-    max_memory: object = None,
-    network: Any = None,
-    scaling: object = "laplacian",
-    guess: object = None,
-    states: Any = None,
-    limit: object = 4,
-    coupling: object = None,
-) -> Study:
-    """Everything checked, or an `InputError` that names what is wrong."""
-    if model not in MODELS:
-        raise InputError(f"model must be one of {', '.join(map(repr, MODELS))}; got {model!r}.")
-    kind = _kind(str(model), network, states)
+def check_study(schema_or_shape: object, n: object, budget: object, **asked: Any) -> Study:
+    """What `pf.plan` is asked, checked; or an `InputError` that names what is wrong."""
+    model, cliques = asked["model"], asked["cliques"]
+    check_one_of(model, "model", MODELS)
+    kind = _kind(model, asked["network"], asked["states"])
     spend = _check_budget(budget)
-    facts = None if kind != "peer" else _facts(network, scaling, guess)
-    alphabet = 0 if kind != "chain" else _count_states(schema_or_shape, states)
-    without = kind in ("chain", "peer")
-    schema = None if without else check_schema(schema_or_shape)
+    facts = None
+    if kind == "peer":
+        facts = _facts(asked["network"], asked["scaling"], asked["guess"])
+    alphabet = 0 if kind != "chain" else _count_states(schema_or_shape, asked["states"])
+    schema = None if kind in ("chain", "peer") else check_schema(schema_or_shape)
     rows = facts.nodes if facts is not None and n is None else check_rows(n)
     if facts is not None and rows != facts.nodes:
         raise InputError(f"n must be None or the network's {facts.nodes:,} nodes; got {n!r}.")
@@ -62,26 +44,27 @@ def check_study(
     if kind == "auto" and schema is not None:
         kind = kind_of(schema, None if cliques == "auto" else cliques)
     shape = () if schema is None else schema.shape
-    degree = _check_order(order, kind, len(shape))
+    degree = _check_order(asked["order"], kind, len(shape))
     _check_kind(kind, shape)
+    memory = asked["max_memory"]
     return Study(
         kind,
         rows,
         spend,
-        _check_adjacency(adjacency, kind),
+        _check_adjacency(asked["adjacency"], kind),
         schema=schema,
         named=named,
         listed=listed,
         base=spend,
         order=degree,
-        width=_between(width, "width", 1e-6, 1e4),
-        accuracy=None if accuracy is None else _between(accuracy, "accuracy", 1e-9, 100.0),
-        min_weight=None if min_weight is None else _between(min_weight, "min_weight", 1e-6, 100.0),
-        max_memory=None if max_memory is None else check_bytes(max_memory, "max_memory"),
+        width=_between(asked["width"], "width", 1e-6, 1e4),
+        accuracy=_between_or_none(asked["accuracy"], "accuracy", 1e-9, 100.0),
+        min_weight=_between_or_none(asked["min_weight"], "min_weight", 1e-6, 100.0),
+        max_memory=None if memory is None else check_bytes(memory, "max_memory"),
         network=facts,
         states=alphabet,
-        limit=check_limit(limit),
-        typical=None if coupling is None else _between(coupling, "coupling", 1e-3, 3.0),
+        limit=check_limit(asked["limit"]),
+        typical=_between_or_none(asked["coupling"], "coupling", 1e-3, 3.0),
     )
 
 
@@ -228,6 +211,10 @@ def _between(value: object, name: str, low: float, high: float) -> float:
     if not low <= number <= high:
         raise InputError(f"{name} must lie between {low:g} and {high:g}; got {value}.")
     return number
+
+
+def _between_or_none(value: object, name: str, low: float, high: float) -> float | None:
+    return None if value is None else _between(value, name, low, high)
 
 
 def _count_states(schema_or_shape: object, states: Any) -> int:

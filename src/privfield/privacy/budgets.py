@@ -101,8 +101,45 @@ class Budget(ABC):
         return other < self if isinstance(other, Budget) else NotImplemented
 
 
+class _Epsilon(Budget):
+    _epsilon: Fraction
+
+    @property
+    def epsilon(self) -> float:
+        """ε."""
+        return float(self._epsilon)
+
+    @property
+    def exact_epsilon(self) -> Fraction:
+        """ε as the exact fraction that mechanisms calibrate to."""
+        return self._epsilon
+
+
+class _Delta(Budget):
+    _delta: Fraction
+
+    @property
+    def delta(self) -> float:
+        """δ."""
+        return float(self._delta)
+
+    @property
+    def exact_delta(self) -> Fraction:
+        """δ as the exact fraction that mechanisms calibrate to."""
+        return self._delta
+
+
+class _Rho(Budget):
+    _rho: Fraction
+
+    @property
+    def exact_rho(self) -> Fraction:
+        """ρ as the exact fraction that mechanisms calibrate to."""
+        return self._rho
+
+
 @dataclass(frozen=True, init=False, repr=False)
-class PureDP(Budget):
+class PureDP(_Epsilon):
     """ε-differential privacy: no outcome becomes more than e^ε times as likely.
 
     >>> PureDP(0.1) * 10 == PureDP(1)
@@ -118,16 +155,6 @@ class PureDP(Budget):
     def is_pure(self) -> bool:
         """Always."""
         return True
-
-    @property
-    def epsilon(self) -> float:
-        """ε."""
-        return float(self._epsilon)
-
-    @property
-    def exact_epsilon(self) -> Fraction:
-        """ε as the exact fraction that mechanisms calibrate to."""
-        return self._epsilon
 
     @property
     def rho(self) -> float:
@@ -153,7 +180,7 @@ class PureDP(Budget):
 
 
 @dataclass(frozen=True, init=False, repr=False)
-class ZCDP(Budget):
+class ZCDP(_Rho):
     """ρ-zero-concentrated differential privacy (Bun & Steinke 2016): what Gaussian noise gives."""
 
     _rho: Fraction
@@ -165,11 +192,6 @@ class ZCDP(Budget):
     def rho(self) -> float:
         """ρ, rounded down."""
         return float_below(self._rho)
-
-    @property
-    def exact_rho(self) -> Fraction:
-        """ρ as the exact fraction that mechanisms calibrate to."""
-        return self._rho
 
     def as_cost(self) -> Cost:
         """The same promise as a cost."""
@@ -190,7 +212,7 @@ class ZCDP(Budget):
 
 
 @dataclass(frozen=True, init=False, repr=False)
-class ApproxDP(Budget):
+class ApproxDP(_Epsilon, _Delta):
     """(ε, δ)-differential privacy.
 
     >>> ApproxDP(1, 1e-6).rho
@@ -213,26 +235,6 @@ class ApproxDP(Budget):
     def is_pure(self) -> bool:
         """Where δ is 0."""
         return self._delta == 0
-
-    @property
-    def epsilon(self) -> float:
-        """ε."""
-        return float(self._epsilon)
-
-    @property
-    def delta(self) -> float:
-        """δ."""
-        return float(self._delta)
-
-    @property
-    def exact_epsilon(self) -> Fraction:
-        """ε as the exact fraction that mechanisms calibrate to."""
-        return self._epsilon
-
-    @property
-    def exact_delta(self) -> Fraction:
-        """δ as the exact fraction that mechanisms calibrate to."""
-        return self._delta
 
     @property
     def rho(self) -> float:
@@ -261,7 +263,7 @@ class ApproxDP(Budget):
 
 
 @dataclass(frozen=True, init=False, repr=False)
-class Cost(Budget):
+class Cost(_Rho, _Delta):
     """What unlike releases cost together: δ₀-approximate ρ-zCDP (Bun & Steinke 2016).
 
     Where every part was pure or (ε, δ), basic composition bounds the same releases by
@@ -288,24 +290,9 @@ class Cost(Budget):
         return float(self._rho)
 
     @property
-    def delta(self) -> float:
-        """δ₀ of the approximate-zCDP pair."""
-        return float(self._delta)
-
-    @property
     def epsilon(self) -> float | None:
         """ε by basic composition, or None where some part has no ε."""
         return None if self._epsilon is None else float(self._epsilon)
-
-    @property
-    def exact_rho(self) -> Fraction:
-        """ρ as an exact fraction."""
-        return self._rho
-
-    @property
-    def exact_delta(self) -> Fraction:
-        """δ₀ as an exact fraction."""
-        return self._delta
 
     @property
     def exact_epsilon(self) -> Fraction | None:

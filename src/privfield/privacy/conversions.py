@@ -53,20 +53,6 @@ def epsilon_for(rho: Fraction, delta: Fraction, order: Fraction | None = None) -
         return max(Fraction(0), _rounded(epsilon + _SLACK * (abs(penalty) + 1), ROUND_CEILING))
 
 
-@lru_cache(maxsize=1024)
-def delta_for(rho: Fraction, epsilon: Fraction) -> Fraction:
-    """The smallest δ, rounded up, such that rho-zCDP implies (epsilon, δ)-DP; at most 1."""
-    if rho == 0:
-        return Fraction(0)
-    order = _best_order(
-        lambda a: (a - 1) * (a * float(rho) - float(epsilon)) + _float_log_constant(a)
-    )
-    with localcontext(Context(prec=_DIGITS)):
-        a = _decimal(order)
-        log_delta = (a - 1) * (a * _decimal(rho) - _decimal(epsilon)) + _log_constant(a)
-        return min(Fraction(1), _rounded(log_delta.exp() * (1 + _SLACK), ROUND_CEILING))
-
-
 def _best_order(cost: Callable[[float], float]) -> Fraction:
     """Golden-section search of α over log(α - 1); each cost here is quasi-convex in α."""
     ratio = (math.sqrt(5) - 1) / 2

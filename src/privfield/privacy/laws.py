@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Self, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,10 +97,12 @@ class Noise(Law):
     def draw(self, values: Whole, entropy: Entropy) -> Whole:
         """All cells that share a law in one call of its sampler."""
         flat = np.ascontiguousarray(values, np.int64).ravel()
-        owner = np.repeat(np.arange(len(self.laws)), self.cells)
         out = np.empty_like(flat)
-        for law in sorted(set(self.laws), key=lambda each: each.scale):
-            own = np.isin(owner, [i for i, each in enumerate(self.laws) if each == law])
+        kinds = sorted(set(self.laws), key=lambda each: each.scale)
+        for law in kinds:
+            own: Any = slice(None)
+            if len(kinds) > 1:
+                own = np.repeat([each == law for each in self.laws], self.cells)
             seed = None if entropy.secure else entropy.bits(63)
             out[own] = add_noise(flat[own], law, seed)
         return out.reshape(values.shape)

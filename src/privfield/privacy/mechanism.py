@@ -11,18 +11,21 @@ import hashlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar, Generic, TypeVar, final
 
 import numpy as np
 
 from privfield.errors import InputError
-from privfield.privacy.adjacency import Adjacency
+from privfield.privacy.adjacency import ROW, Adjacency, Unit
 from privfield.privacy.budgets import Budget, NonPrivate
 from privfield.privacy.laws import Law, Whole
+from privfield.privacy.noise import NoiseLaw
 from privfield.privacy.randomness import Draw, Journal, Overtaken, Randomness
 from privfield.privacy.released import Released
-from privfield.privacy.terms import LISTENER, Terms
+from privfield.privacy.terms import LISTENER, Asked, Terms
+from privfield.schema import Schema
 
 R = TypeVar("R", bound=Released)
 Run = Callable[[Randomness], R]
@@ -45,7 +48,8 @@ class Mechanism(ABC, Generic[R]):
     page: ClassVar[str]  # its proof, under docs/privacy/
     releases: ClassVar[type[Released]]
     adjacencies: ClassVar[tuple[Adjacency, ...]] = ROWS
-    ways: ClassVar[tuple[tuple[str, str], ...]] = ()  # to do a study: kinds of model, and names
+    # ways to do a study: kinds of model, and names; `forecast(study, way)` says what to expect
+    ways: ClassVar[tuple[tuple[str, str], ...]] = ()
 
     def __post_init__(self) -> None:
         if self.terms.adjacency not in self.adjacencies:
@@ -73,14 +77,18 @@ class Mechanism(ABC, Generic[R]):
     def request(self) -> dict[str, Any]:
         """Everything public that defines the release, as JSON: a job may not change it."""
 
+    def stated(self, what: str, **about: Any) -> dict[str, Any]:
+        """A request: what is asked for, which neighbours count, whether noise is repeatable."""
+        found = {
+            name: asdict(value) if isinstance(value, Schema) else value
+            for name, value in about.items()
+        }
+        neighbours, insecure = str(self.terms.adjacency), self.terms.insecure_seed is not None
+        return {"what": what, **found, "adjacency": neighbours, "insecure": insecure}
+
     @abstractmethod
     def open(self, data: Any) -> Run[R]:
         """Check what is public about the data; what is returned reads records when it is called."""
-
-    @classmethod
-    def forecast(cls, study: Any, way: str) -> Any:
-        """What to expect of one of its `ways` (mechanisms/forecasting): no data, no cost."""
-        raise NotImplementedError(f"{cls.__name__} has no forecast")
 
     @classmethod
     @abstractmethod
@@ -89,6 +97,16 @@ class Mechanism(ABC, Generic[R]):
 
         `terms` have a budget and an adjacency; a world with people replaces their unit.
         """
+
+    @classmethod
+    def measure(
+        cls, data: Any, budget: Budget | NonPrivate, unit: Unit = ROW, **settings: Any
+    ) -> R:
+        """Release with these settings; those named in `Asked` say on what terms."""
+        names = [name for name in Asked.__annotations__ if name in settings]
+        asked: Any = {name: settings.pop(name) for name in names}
+        asked.setdefault("adjacency", cls.adjacencies[0])
+        return cls(Terms.of(budget, unit, **asked), **settings).release(data)
 
     @final
     def release(self, data: Any) -> R:
@@ -165,6 +183,25 @@ class Mechanism(ABC, Generic[R]):
 
     def _read(self, data: bytes) -> R:
         return self.releases.from_bytes(data)  # type: ignore[return-value]
+
+
+@dataclass(frozen=True, eq=False)
+class Additive(Mechanism[R]):
+    """A mechanism that adds one kind of noise to numbers; a subclass says how much."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.priced  # noqa: B018  # refuses noise that the budget does not admit
+
+    @cached_property
+    @abstractmethod
+    def priced(self) -> tuple[NoiseLaw, Budget | NonPrivate]:
+        """The noise of every number, and what all of them cost."""
+
+    @property
+    def cost(self) -> Budget | NonPrivate:
+        """What the noise keeps."""
+        return self.priced[1]
 
 
 def without_traces(error: BaseException, title: str) -> BaseException:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from privfield.errors import InputError
 from privfield.privacy.adjacency import Sensitivity
-from privfield.privacy.budgets import ZCDP, ApproxDP, Budget, PureDP
+from privfield.privacy.budgets import ZCDP, ApproxDP, Budget, NonPrivate, PureDP
 from privfield.privacy.rounding import float_above, sqrt_above, sqrt_below
 
 LawName = Literal["discrete-laplace", "discrete-gaussian", "laplace", "gaussian", "none"]
@@ -75,6 +75,9 @@ class NoiseLaw:
         return self.grid * math.ceil(bound / self.grid) if self.name[0] == "d" else bound
 
 
+NO_NOISE = NoiseLaw("none", 0.0)
+
+
 @lru_cache(maxsize=64)
 def gaussian_weights(sigma: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Whole numbers within 12 σ, and their probabilities under the discrete Gaussian."""
@@ -103,10 +106,9 @@ def choose_noise(
     noise is not ε-DP for any ε.
     """
     noise = check_noise(noise)
-    laplace_cost = PureDP(_pure_epsilon(budget))
+    laplace_cost = pure_cost(budget)
     laplace = NoiseLaw("discrete-laplace", laplace_scale(sensitivity, laplace_cost.exact_epsilon))
-    pure = isinstance(budget, PureDP) or (isinstance(budget, ApproxDP) and budget.exact_delta == 0)
-    if pure:
+    if budget.is_pure:
         if noise == "gaussian":
             raise InputError(
                 "noise='gaussian' needs a budget with δ > 0 or in ρ (pf.ApproxDP, pf.ZCDP): "
@@ -120,12 +122,21 @@ def choose_noise(
     return gaussian, gaussian_cost
 
 
-def _pure_epsilon(budget: Budget) -> Fraction:
+def noise_in(
+    budget: Budget | NonPrivate, sensitivity: Sensitivity, noise: str = "auto"
+) -> tuple[NoiseLaw, Budget | NonPrivate]:
+    """As `choose_noise`; none at all for NON_PRIVATE."""
+    if isinstance(budget, NonPrivate):
+        return NO_NOISE, budget
+    return choose_noise(budget, sensitivity, noise)
+
+
+def pure_cost(budget: Budget) -> PureDP:
     """The ε that a pure mechanism may spend in this budget."""
     if isinstance(budget, PureDP | ApproxDP):
-        return budget.exact_epsilon
+        return PureDP(budget.exact_epsilon)
     if isinstance(budget, ZCDP):
-        return sqrt_below(2 * budget.exact_rho)  # ε-DP is ε²/2-zCDP
+        return PureDP(sqrt_below(2 * budget.exact_rho))  # ε-DP is ε²/2-zCDP
     raise InputError(f"budget must be pf.PureDP, pf.ZCDP or pf.ApproxDP; got {budget!r}.")
 
 
@@ -161,7 +172,7 @@ def _sampler(name: LawName, scale: float) -> Any:
 
 def _insecure_noise(law: NoiseLaw, shape: tuple[int, ...], seed: int) -> NDArray[np.int64]:
     """Repeatable noise of about the same law, for study; floating-point accuracy only."""
-    rng = np.random.Generator(np.random.PCG64(check_seed(seed)))
+    rng = np.random.Generator(np.random.PCG64(seed))
     if law.name == "discrete-laplace":
         stop = -math.expm1(-1 / law.scale)
         return (rng.geometric(stop, shape) - rng.geometric(stop, shape)).astype(np.int64)
@@ -179,16 +190,15 @@ def _insecure_noise(law: NoiseLaw, shape: tuple[int, ...], seed: int) -> NDArray
     return found[:size].reshape(shape)
 
 
+def check_law(name: object, scale: float) -> None:
+    """Refuse a law that there is none of, or with a scale that it cannot have."""
+    if name not in LAWS or not (scale == 0 if name == "none" else 0 < scale < math.inf):
+        raise InputError(f"noise {name!r} does not go with the scale {scale}.")
+
+
 def check_noise(noise: object) -> str:
     """The kind of noise asked for, or an `InputError`; all noise on counts is discrete."""
     kind = noise.removeprefix("discrete-") if isinstance(noise, str) else noise
     if kind not in ("auto", "laplace", "gaussian"):
         raise InputError(f"noise must be 'auto', 'laplace' or 'gaussian'; got {noise!r}.")
     return str(kind)
-
-
-def check_seed(seed: object) -> int:
-    """A seed as a whole number, or an `InputError`."""
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
-        raise InputError(f"insecure_seed must be a whole number from 0; got {seed!r}.")
-    return int(seed)

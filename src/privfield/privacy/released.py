@@ -40,6 +40,13 @@ class Released(ABC):
     LISTS: ClassVar[dict[str, tuple[str, ...]]] = {}  # fields that are stored in one list
     LATER: ClassVar[tuple[str, ...]] = ()  # fields that older files lack: they get the default
 
+    def _freeze(self) -> None:
+        """No array of it can be written to any more."""
+        for value in vars(self).values():
+            for array in value if isinstance(value, tuple) else (value,):
+                if isinstance(array, np.ndarray):
+                    array.flags.writeable = False
+
     def _parts(self) -> tuple[Header, Arrays]:
         """Everything that this value is."""
         header: Header = {}
@@ -85,6 +92,11 @@ class Released(ABC):
             elif name not in cls.LATER:  # a file without its stamp must not pass for a private one
                 raise KeyError(name)
         return cls(**found)
+
+    def _shown(self, text: str, rest: str = "") -> str:
+        """What a `repr` says: first that it protects nobody, if so; what it costs, about whom."""
+        stamp, cost, adjacency = (getattr(self, name) for name in ("stamp", "cost", "adjacency"))
+        return f"<{f'{stamp}. ' if stamp else ''}{text}, cost {cost}, {adjacency}{rest}>"
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to a file that appears whole or not at all."""

@@ -5,25 +5,30 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, TypedDict, Unpack
 
+from privfield.checks import check_whole
 from privfield.errors import InputError
 from privfield.privacy.adjacency import ROW, Adjacency, Unit
 from privfield.privacy.budgets import Budget, NonPrivate, check_budget
 from privfield.privacy.ledger import Ledger
-from privfield.privacy.noise import check_seed
 from privfield.privacy.randomness import Journal, Randomness
 from privfield.progress import Progress, ProgressCallback, check_progress
 
 LISTENER = "_raised_by_a_listener"  # marks exceptions of progress callbacks
 
 
-class Asked(TypedDict, total=False):
+class Charged(TypedDict, total=False):
     """What functions that release pass on to `Terms.of`."""
 
-    adjacency: str
     ledger: Ledger | None
     job: str | None
     insecure_seed: int | None
     progress: ProgressCallback | None
+
+
+class Asked(Charged, total=False):
+    """The same, and which neighbours count."""
+
+    adjacency: str
 
 
 @dataclass(frozen=True)
@@ -48,7 +53,8 @@ class Terms:
         check_budget(self.budget)
         object.__setattr__(self, "adjacency", Adjacency.parse(self.adjacency))
         if self.insecure_seed is not None:
-            object.__setattr__(self, "insecure_seed", check_seed(self.insecure_seed))
+            seed = check_whole(self.insecure_seed, "insecure_seed", 0)
+            object.__setattr__(self, "insecure_seed", seed)
         check_progress(self.progress)
         if self.ledger is None:
             if self.job is not None:

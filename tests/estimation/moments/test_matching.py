@@ -11,7 +11,7 @@ from privfield.estimation.moments import matching as moment_matching
 from privfield.estimation.moments.exact import ExactMoments
 from privfield.estimation.moments.matching import joint_moments, match_moments
 from privfield.inference.sampling.dense import chain_moments
-from privfield.mechanisms.moments.mechanism import measure_moments
+from releases import measure_moments
 
 
 def some_model(rng, p, size=0.4):

@@ -18,10 +18,9 @@ from privfield.estimation.peers.reweighting import Curve
 from privfield.estimation.peers.stations import Simulator
 from privfield.inference.sampling import sample_network
 from privfield.mechanisms.peers.laws import Ladder
-from privfield.mechanisms.peers.local import measure_network_local
 from privfield.mechanisms.peers.release import LocalRelease
-from privfield.mechanisms.peers.statistics import measure_network
 from privfield.privacy.noise import NoiseLaw
+from releases import measure_network, measure_network_local
 
 SMALL = read_network(nx.watts_strogatz_graph(12, 4, 0.3, seed=2))
 

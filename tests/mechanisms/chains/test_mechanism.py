@@ -26,10 +26,10 @@ from privfield.mechanisms.chains.mechanism import (
     Weights,
     count_chain,
     design,
-    measure_chain,
 )
 from privfield.privacy.adjacency import Adjacency, Unit
 from privfield.privacy.terms import Terms
+from releases import measure_chain
 
 AB = StateSet.of(["a", "b"])
 ABC = StateSet.of(["a", "b", "c"])

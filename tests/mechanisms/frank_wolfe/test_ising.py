@@ -6,9 +6,9 @@ import pytest
 import privfield as pf
 from privfield.data.table import unit_of
 from privfield.estimation.trajectories import ising_from_trajectory
-from privfield.mechanisms.frank_wolfe.ising import IsingFrankWolfe, frank_wolfe_ising
-from privfield.mechanisms.frank_wolfe.logistic import frank_wolfe_logistic
+from privfield.mechanisms.frank_wolfe.ising import IsingFrankWolfe
 from privfield.privacy.terms import Terms
+from releases import frank_wolfe_ising, frank_wolfe_logistic
 
 RNG = np.random.default_rng(20240612)
 SIGNS = RNG.choice(np.array([-1, 1], np.int8), (200, 4))
@@ -158,9 +158,8 @@ def test_interrupting_leaves_nothing_behind():
         ({"progress": 3}, "progress must be"),
         ({"max_bytes": -1}, "max_bytes"),
         ({"job": "a"}, "job needs a ledger"),
-        ({"variables": 5}, "data must have 5 columns"),
-        ({"variables": "abcd"}, "variables must be"),
-        ({"variables": ["a", "b"]}, "data must have 2 columns"),
+        ({"variables": 5}, "names must be"),
+        ({"variables": ["a", "b"]}, "names must be"),
         ({"variables": ["a", "a", "b", "c"]}, "names must be"),
         ({"data": SIGNS[0]}, "2-D|two|dimension"),
         ({"data": SIGNS.astype("U2")}, "dtype|numbers"),

@@ -16,7 +16,7 @@ import privfield as pf
 from privfield.audit.run import audit_mechanism
 from privfield.mechanisms.frank_wolfe import mechanism
 from privfield.mechanisms.frank_wolfe.gradients import BLOCK, Gradients, GroupRegressions
-from privfield.mechanisms.frank_wolfe.ising import IsingFrankWolfe, frank_wolfe_ising
+from privfield.mechanisms.frank_wolfe.ising import IsingFrankWolfe
 from privfield.mechanisms.frank_wolfe.laws import Best, printed_scale
 from privfield.mechanisms.frank_wolfe.logistic import GRID, LogisticFrankWolfe
 from privfield.mechanisms.frank_wolfe.mechanism import FrankWolfe, farthest_margins, run_steps
@@ -39,6 +39,7 @@ from privfield.privacy.mechanism import World
 from privfield.privacy.randomness import Entropy, Randomness
 from privfield.privacy.selection import selection_scale_zcdp
 from privfield.privacy.terms import Terms
+from releases import frank_wolfe_ising
 
 BOTH = [Adjacency.REPLACE_ONE, Adjacency.ADD_REMOVE]
 ORDERS = (1.001, 1.5, 2, 4, 16, 64)

@@ -11,16 +11,13 @@ import privfield as pf
 from privfield.estimation.trajectories import pairwise_from_trajectory
 from privfield.mechanisms.frank_wolfe.gradients import Gradients
 from privfield.mechanisms.frank_wolfe.mechanism import run_steps
-from privfield.mechanisms.frank_wolfe.pairwise import (
-    PairwiseFrankWolfe,
-    frank_wolfe_pairwise,
-    level_pairs,
-)
+from privfield.mechanisms.frank_wolfe.pairwise import PairwiseFrankWolfe, level_pairs
 from privfield.mechanisms.frank_wolfe.rows import Digits, Rows
 from privfield.mechanisms.frank_wolfe.steps import LEVEL, range_of
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.selection import selection_scale_zcdp
 from privfield.privacy.terms import Terms
+from releases import frank_wolfe_pairwise
 
 GEOMETRIES = ["group", "l1"]
 SCHEMA = pf.Schema({"a": 3, "b": 2, "c": 4})

@@ -16,8 +16,8 @@ from privfield.mechanisms.gradients.pseudolikelihood import (
     WEIGHT,
     PseudolikelihoodTrajectory,
     clipped_gradient,
-    measure_pseudolikelihood,
 )
+from releases import measure_pseudolikelihood
 
 RNG = np.random.default_rng(5)
 DATA = RNG.choice([-1, 1], (200, 4)).astype(np.int8)

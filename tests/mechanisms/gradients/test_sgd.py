@@ -10,14 +10,8 @@ import pytest
 import privfield as pf
 from privfield.estimation.trajectories import mrf_from_sgd
 from privfield.files import pack, unpack
-from privfield.mechanisms.gradients.sgd import (
-    MASS,
-    WEIGHT,
-    CellNumbers,
-    SGDTrajectory,
-    clipped_sum,
-    private_sgd,
-)
+from privfield.mechanisms.gradients.sgd import MASS, WEIGHT, CellNumbers, SGDTrajectory, clipped_sum
+from releases import private_sgd
 
 SCHEMA = pf.Schema({"a": 2, "b": 3, "c": 2})
 CLIQUES = [("a", "b"), ("c", "b"), ("a",)]

@@ -10,7 +10,7 @@ from scipy.stats import chi2
 
 import privfield as pf
 from privfield.data.rows import find_variables, open_rows
-from privfield.mechanisms.graphs.blocks import cut_by_coins, cut_evenly
+from privfield.mechanisms.graphs.votes import cut_by_coins, cut_evenly
 from privfield.privacy.randomness import Entropy
 
 

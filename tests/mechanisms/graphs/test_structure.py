@@ -10,10 +10,10 @@ from scipy.stats import binom
 
 import privfield as pf
 from privfield.mechanisms.graphs.release import StructureRelease, named_edges
-from privfield.mechanisms.graphs.structure import measure_structure
 from privfield.privacy import laws
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.stability import majority_stability, mode_stability, release_probability
+from releases import measure_structure
 
 BUDGET = pf.ApproxDP(1, 1e-6)
 RNG = np.random.default_rng(12)

@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import privfield as pf
-from privfield.mechanisms.moments import sums
-from privfield.mechanisms.moments.mechanism import measure_moments, moment_sensitivity
-from privfield.mechanisms.moments.moments import Moments
-from privfield.mechanisms.moments.sums import sum_moments
+from privfield.mechanisms.moments import moments as sums
+from privfield.mechanisms.moments.mechanism import moment_sensitivity
+from privfield.mechanisms.moments.moments import Moments, sum_moments
 from privfield.privacy.adjacency import Adjacency
+from releases import measure_moments
 
 RNG = np.random.default_rng(31)
 DATA = RNG.choice([-1, 1], (400, 4))

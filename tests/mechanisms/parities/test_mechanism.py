@@ -14,7 +14,7 @@ import privfield as pf
 from privfield.files import pack
 from privfield.mechanisms.parities import gaussian
 from privfield.mechanisms.parities.answers import ParityAnswers, count_sets, parity_sets
-from privfield.mechanisms.parities.counts import ParitySums
+from privfield.mechanisms.parities.base import ParitySums
 from privfield.mechanisms.parities.gaussian import parity_sensitivity
 from privfield.mechanisms.parities.mechanism import choose_method, parity_mechanism
 from privfield.privacy.adjacency import Adjacency

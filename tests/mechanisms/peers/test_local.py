@@ -13,17 +13,12 @@ import privfield as pf
 from privfield.audit.promise import check_world
 from privfield.data.network.public import PublicNetwork
 from privfield.data.network.read import read_network
-from privfield.mechanisms.peers.local import (
-    LocalStatistic,
-    largest_pull,
-    local_cost,
-    measure_network_local,
-)
-from privfield.mechanisms.peers.objective import measure_network_objective
+from privfield.mechanisms.peers.local import LocalStatistic, largest_pull, local_cost
 from privfield.mechanisms.peers.release import LocalRelease
-from privfield.mechanisms.peers.statistics import measure_network, whole_discordance
+from privfield.mechanisms.peers.statistics import whole_discordance
 from privfield.privacy.randomness import Randomness
 from privfield.privacy.terms import Terms
+from releases import measure_network, measure_network_local, measure_network_objective
 
 REACH = 400
 

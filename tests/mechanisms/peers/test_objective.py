@@ -24,11 +24,11 @@ from privfield.mechanisms.peers.objective import (
     PerturbedObjective,
     Thresholds,
     _ridge,
-    measure_network_objective,
     plan_objective,
 )
 from privfield.mechanisms.peers.release import ObjectiveRelease
 from privfield.privacy.terms import Terms
+from releases import measure_network_objective
 
 BETAS = np.concatenate([[0.0], np.geomspace(0.01, 30, 60), -np.geomspace(0.05, 5, 8)])
 

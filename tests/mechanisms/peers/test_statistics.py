@@ -15,11 +15,8 @@ from privfield.data.network.covariates import read_covariates
 from privfield.data.network.public import PublicNetwork
 from privfield.data.network.read import read_network
 from privfield.mechanisms.peers.release import StatisticRelease
-from privfield.mechanisms.peers.statistics import (
-    choose_laws,
-    measure_network,
-    whole_discordance,
-)
+from privfield.mechanisms.peers.statistics import choose_laws, whole_discordance
+from releases import measure_network
 
 RING = read_network(nx.cycle_graph(6), "none")
 

@@ -59,10 +59,9 @@ def match_moments(
     it fits).
 
     >>> import numpy as np, privfield as pf
-    >>> from privfield.mechanisms.moments.mechanism import measure_moments
     >>> rows = pf.IsingModel([[0, 0.5], [0.5, 0]]).sample(100_000, np.random.default_rng(0))
-    >>> m = measure_moments(rows, pf.ZCDP(0.1))
-    >>> float(match_moments(m).weights[0, 1].round(1))
+    >>> learner = pf.IsingLearner(pf.ZCDP(0.1), method="moments").fit(rows)
+    >>> float(match_moments(learner.released_).weights[0, 1].round(1))
     0.5
     """
     if not isinstance(moments, Moments):

@@ -9,6 +9,7 @@ from privfield.mechanisms.forecasting.forecast import Answers, Forecast
 from privfield.mechanisms.forecasting.reference import shrunk
 from privfield.mechanisms.forecasting.sizes import BASE
 from privfield.mechanisms.forecasting.study import Study
+from privfield.mechanisms.tables.forecast import variation
 from privfield.privacy.adjacency import Adjacency
 
 
@@ -32,18 +33,13 @@ def forecast_chain(study: Study, noise: float, first_noise: float, kind: str) ->
         "number of transitions from one state to another",
         noise,
         math.sqrt(row * chance),
-        _variation(expected, k),
-        _variation(expected, k),
-        _variation(sampling, k),
-        _variation(plain, k),
+        variation(expected, k),
+        variation(expected, k),
+        variation(sampling, k),
+        variation(plain, k),
         BASE + 8.0 * (k * k * 200 + study.n),
         1,
         1.0 + study.n * limit / 1e7,
         note=f"{kind} noise; a first state has noise ±{first_noise:.3g}",
         answers=Answers.EVERYTHING,
     )
-
-
-def _variation(error: float, k: int) -> float:
-    """The expected total variation of a row whose k probabilities err by that much each."""
-    return min(1.0, k * error / 2 * math.sqrt(2 / math.pi))

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from privfield.checks import check_one_of
 from privfield.errors import InputError
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import Budget, NonPrivate
@@ -49,8 +50,7 @@ class ChainMeasurements(Released):
 
     def __post_init__(self) -> None:
         _validate(self)
-        self.initial.flags.writeable = False
-        self.transitions.flags.writeable = False
+        self._freeze()
 
     @property
     def initial_law(self) -> NoiseLaw:
@@ -63,11 +63,8 @@ class ChainMeasurements(Released):
         return NoiseLaw(self.noise, self.transition_scale, self.transition_grid)
 
     def __repr__(self) -> str:
-        stamp = f"{self.stamp}. " if self.stamp else ""
-        return (
-            f"<{stamp}Noisy chain tables: {len(self.states)} states, {self.noise} noise, "
-            f"limit {self.limit:g} per {self.unit}, cost {self.cost}, {self.adjacency}>"
-        )
+        text = f"Noisy chain tables: {len(self.states)} states, {self.noise} noise"
+        return self._shown(f"{text}, limit {self.limit:g} per {self.unit}")
 
 
 def _validate(m: ChainMeasurements) -> None:
@@ -83,19 +80,13 @@ def _validate(m: ChainMeasurements) -> None:
             raise InputError(f"{name} must be an array of 64-bit floats with shape {shape}.")
         if not np.isfinite(table).all():
             raise InputError(f"{name} must hold finite numbers only.")
-    if m.noise not in LAWS:
-        raise InputError(f"noise must be one of {', '.join(map(repr, LAWS))}; got {m.noise!r}.")
-    for name, scale in (
-        ("initial_scale", m.initial_scale),
-        ("transition_scale", m.transition_scale),
-    ):
+    check_one_of(m.noise, "noise", LAWS)
+    for name in ("initial_scale", "transition_scale"):
+        scale = getattr(m, name)
         if not np.isfinite(scale) or scale < 0 or (scale == 0) != (m.noise == "none"):
             raise InputError(f"{name} must be above 0; got {scale}.")
-    for name, value in (
-        ("initial_grid", m.initial_grid),
-        ("transition_grid", m.transition_grid),
-        ("limit", m.limit),
-    ):
+    for name in ("initial_grid", "transition_grid", "limit"):
+        value = getattr(m, name)
         if not (np.isfinite(value) and value > 0):
             raise InputError(f"{name} must be above 0; got {value}.")
     if not isinstance(m.unit, str):

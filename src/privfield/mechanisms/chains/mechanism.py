@@ -6,27 +6,27 @@ from collections.abc import Iterator
 from dataclasses import KW_ONLY, asdict, dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privfield.data.sequences.form import COLUMNS, Columns, StateSet, id_unit
-from privfield.data.sequences.read import Labelled, Sequences, SequenceSource
+from privfield.data.sequences.read import Sequences, SequenceSource
 from privfield.errors import InputError
 from privfield.mechanisms.chains.forecast import forecast_chain
 from privfield.mechanisms.chains.measurements import ChainMeasurements
-from privfield.mechanisms.chains.worlds import small_sequences
 from privfield.mechanisms.forecasting.forecast import Forecast
 from privfield.mechanisms.forecasting.study import Study
-from privfield.privacy.adjacency import Adjacency, Sensitivity, Unit
+from privfield.mechanisms.worlds import small_sequences
+from privfield.privacy.adjacency import Adjacency, Sensitivity
 from privfield.privacy.budgets import Budget, NonPrivate
 from privfield.privacy.laws import Noise
 from privfield.privacy.mechanism import Mechanism, Run, World
-from privfield.privacy.noise import NoiseLaw, check_noise, choose_noise
+from privfield.privacy.noise import NO_NOISE, NoiseLaw, check_noise, choose_noise
 from privfield.privacy.randomness import Randomness
 from privfield.privacy.rounding import Number, exact
-from privfield.privacy.terms import Asked, Terms
+from privfield.privacy.terms import Terms
 
 GRID = 2**20  # grid steps of a whole transition
 DEFAULT_LIMIT = 4
@@ -51,34 +51,12 @@ class Weights:
         return Sensitivity(units * (self.most + self.start), units * (self.most**2 + self.start**2))
 
 
-def measure_chain(
-    sequences: Any,
-    states: StateSet,
-    budget: Budget | NonPrivate,
-    limit: Number = DEFAULT_LIMIT,
-    *,
-    people: Any = None,
-    columns: Columns = COLUMNS,
-    unit: str | Unit | None = None,
-    noise: str = "auto",
-    **asked: Unpack[Asked],
-) -> ChainMeasurements:
-    """Count first states and transitions, at most `limit` transitions a person, and add noise.
-
-    The whole result is `budget`-private for one unit (all sequences of one id) under `adjacency`.
-    The unit has the name of the id column, or `unit` says in words what an id stands for. Ledger,
-    job and seed are as in `pf.measure`. Values never raise; gaps end a segment.
-    """
-    terms = Terms.of(budget, unit if isinstance(unit, Unit) else id_unit(columns, unit), **asked)
-    mechanism = ChainTransitions(
-        terms, states=states, limit=check_limit(limit), columns=columns, noise=noise
-    )
-    return mechanism.release(sequences if people is None else Labelled(sequences, people))
-
-
 @dataclass(frozen=True, eq=False)
 class ChainTransitions(Mechanism[ChainMeasurements]):
-    """First states and transitions of people's sequences, with additive noise."""
+    """First states and transitions of sequences, at most `limit` transitions a person, with noise.
+
+    All sequences of one id are protected together. Values never raise; gaps end a segment.
+    """
 
     noun = "chains"
     page = "chains.md"
@@ -87,18 +65,19 @@ class ChainTransitions(Mechanism[ChainMeasurements]):
 
     _: KW_ONLY
     states: StateSet
-    limit: Fraction = Fraction(DEFAULT_LIMIT)
+    limit: Number = DEFAULT_LIMIT
     columns: Columns = COLUMNS
     noise: str = "auto"
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        object.__setattr__(self, "limit", check_limit(self.limit))
         self._design  # noqa: B018  # refuses noise that the budget does not admit
 
     @cached_property
     def _design(self) -> tuple[Weights, NoiseLaw, Budget | NonPrivate]:
         terms, states = self.terms, len(self.states.names)
-        return design(terms.budget, terms.adjacency, self.limit, states, self.noise)
+        return design(terms.budget, terms.adjacency, check_limit(self.limit), states, self.noise)
 
     @property
     def cost(self) -> Budget | NonPrivate:
@@ -114,15 +93,13 @@ class ChainTransitions(Mechanism[ChainMeasurements]):
         """States, weights and noise, and the id column where it is another than "person"."""
         weights, law, _ = self._design
         unit = self.terms.unit
-        found = {
-            "what": "chain",
-            "states": asdict(self.states.variable),
-            "rule": self.states.rule_json(),
-            "weights": asdict(weights),
-            "noise": [law.name, law.scale],
-            "adjacency": str(self.terms.adjacency),
-            "insecure": self.terms.insecure_seed is not None,
-        }
+        found = self.stated(
+            "chain",
+            states=asdict(self.states.variable),
+            rule=self.states.rule_json(),
+            weights=asdict(weights),
+            noise=[law.name, law.scale],
+        )
         # requests of people were made without a unit before: their jobs are known by that
         named = unit.column is not None and unit.name != "person"
         return found | ({"unit": str(unit)} if named else {})
@@ -184,7 +161,7 @@ class ChainTransitions(Mechanism[ChainMeasurements]):
         for name, units, build in small_sequences():
             here = replace(terms, unit=id_unit(COLUMNS))
             for limit in (1, 3):
-                mechanism = cls(here, states=states, limit=Fraction(limit))
+                mechanism = cls(here, states=states, limit=limit)
                 yield World(mechanism, units, build, [units[:2]], f"{name}, limit {limit}")
 
 
@@ -197,7 +174,7 @@ def design(
     """
     kind = check_noise(noise)
     if isinstance(budget, NonPrivate):
-        return _weights(limit, 1.0), NoiseLaw("none", 0.0), budget
+        return _weights(limit, 1.0), NO_NOISE, budget
     ratio = float(limit) / states
     shares = {"laplace": ratio ** (2 / 3), "gaussian": float(limit) ** 0.75 / states**0.5}
     both = ["laplace"] if budget.is_pure else ["laplace", "gaussian"]

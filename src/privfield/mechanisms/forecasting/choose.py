@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 from privfield.mechanisms.forecasting.forecast import Answers, Forecast
 from privfield.mechanisms.forecasting.study import Study
@@ -29,7 +30,8 @@ def choose(study: Study, among: Collection[str] | None = None) -> Forecast:
 
 def forecasts(study: Study, among: Collection[str] | None = None) -> Iterator[Forecast]:
     """Of every mechanism that fits the study, in the order of the registry."""
-    for mechanism in MECHANISMS:
+    kinds: Sequence[Any] = MECHANISMS
+    for mechanism in kinds:
         for model, way in mechanism.ways:
             if model == study.model and (among is None or way in among):
                 yield _within_memory(mechanism.forecast(study, way), study)

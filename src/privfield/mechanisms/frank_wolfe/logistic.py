@@ -7,62 +7,29 @@ from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from itertools import product
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privfield.errors import InputError
 from privfield.mechanisms.frank_wolfe.gradients import Regressions
-from privfield.mechanisms.frank_wolfe.mechanism import MAX_BYTES, FrankWolfe, check_width
+from privfield.mechanisms.frank_wolfe.mechanism import FrankWolfe, check_width
 from privfield.mechanisms.frank_wolfe.rows import Codes, Rows
-from privfield.mechanisms.frank_wolfe.trajectory import Trajectory
-from privfield.privacy.budgets import Budget, NonPrivate
 from privfield.privacy.mechanism import World
-from privfield.privacy.terms import Asked, Terms
+from privfield.privacy.terms import Terms
 
 GRID = 2**10  # a feature of size `bound`, in whole numbers
 _BATCH = 1 << 14
 
 
-def frank_wolfe_logistic(
-    features: Any,
-    labels: Any,
-    budget: Budget | NonPrivate,
-    radius: float,
-    *,
-    bound: float = 1.0,
-    intercept: bool = True,
-    steps: int | None = None,
-    calibration: str = "proved",
-    declared_rows: int | None = None,
-    max_bytes: float = MAX_BYTES,
-    **asked: Unpack[Asked],
-) -> Trajectory:
-    """Minimise Σ log(1 + exp(−y ⟨w, x⟩)) over ‖w‖₁ ≤ `radius`.
+@dataclass(frozen=True, eq=False)
+class LogisticFrankWolfe(FrankWolfe):
+    """Minimises Σ log(1 + exp(−y ⟨w, x⟩)) over ‖w‖₁ ≤ `radius`, for a pair of arrays X and y.
 
     Features are clipped to ±`bound` and rounded to `bound`/1024 (NaN is 0); a label above 0 is +1,
     anything else −1. With `intercept`, a last feature is always `bound`, inside the same ball.
     """
-    terms = Terms.of(budget, **asked)
-    _check_arrays(features, labels)
-    mechanism = LogisticFrankWolfe(
-        terms,
-        features=features.shape[1],
-        radius=radius,
-        bound=bound,
-        intercept=intercept,
-        steps=steps,
-        declared_rows=declared_rows,
-        calibration=calibration,
-        max_bytes=max_bytes,
-    )
-    return mechanism.release((features, labels))
-
-
-@dataclass(frozen=True, eq=False)
-class LogisticFrankWolfe(FrankWolfe):
-    """One regression of a label on bounded features: a pair of arrays."""
 
     noun = "Frank–Wolfe (logistic)"
     kind = "logistic"
@@ -105,7 +72,7 @@ class LogisticFrankWolfe(FrankWolfe):
     def open_rows(self, data: Any) -> Rows:
         """On the grid, a batch at a time."""
         features, labels = data
-        _check_arrays(features, labels)
+        check_arrays(features, labels)
         if features.shape[1] != self.features:
             raise InputError(f"X must have {self.features} columns; got {features.shape[1]}.")
 
@@ -147,7 +114,8 @@ def code_rows(features: NDArray[Any], labels: NDArray[Any], bound: float) -> NDA
     return found
 
 
-def _check_arrays(features: object, labels: object) -> None:
+def check_arrays(features: object, labels: object) -> None:
+    """Refuse what are no arrays of numbers that belong together; no text shows a row."""
     for name, value, dimensions in (("X", features, 2), ("y", labels, 1)):
         if not isinstance(value, np.ndarray) or value.ndim != dimensions:
             # not its shape: the number of rows may be private

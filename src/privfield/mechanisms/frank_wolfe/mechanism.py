@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import KW_ONLY, asdict, dataclass
+from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 from functools import cache, partial
 from typing import Any, ClassVar
@@ -12,16 +12,17 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from privfield.checks import check_declared_rows, check_whole_or_none
 from privfield.data.table import row_key, unit_weight
 from privfield.errors import InputError
+from privfield.mechanisms.forecasting.study import Study
 from privfield.mechanisms.frank_wolfe.forecast import Path
 from privfield.mechanisms.frank_wolfe.gradients import Chosen, Gradients, Regressions
 from privfield.mechanisms.frank_wolfe.laws import AsPrinted, Best, printed_scale
 from privfield.mechanisms.frank_wolfe.rows import Rows
 from privfield.mechanisms.frank_wolfe.steps import (
     LEVEL,
-    check_declared_rows,
-    check_steps,
+    MOST_STEPS,
     default_steps,
     range_of,
     residual_table,
@@ -69,7 +70,7 @@ class FrankWolfe(Mechanism[Trajectory]):
             raise InputError(f"budget must be pf.PureDP, pf.ZCDP or pf.ApproxDP; got {budget!r}.")
         if self.amount == 0:
             raise InputError(f"budget: {budget!r} is too small: its ρ is 0.")
-        object.__setattr__(self, "steps", check_steps(self.steps))
+        object.__setattr__(self, "steps", check_whole_or_none(self.steps, "steps", 1, MOST_STEPS))
         object.__setattr__(self, "declared_rows", check_declared_rows(self.declared_rows))
         if exact(self.max_bytes, "max_bytes") < 0:
             raise InputError(f"max_bytes must not be negative; got {self.max_bytes}.")
@@ -164,16 +165,14 @@ class FrankWolfe(Mechanism[Trajectory]):
 
     def request(self) -> dict[str, Any]:
         """Which regressions, of whom, and how many steps."""
-        return {
-            "what": "frank-wolfe",
-            "kind": self.kind,
-            "about": self.about,
-            "schema": None if self.schema is None else asdict(self.schema),
-            "radius": self.regressions.radius,
-            "steps": [self.steps, self.declared_rows],
-            "adjacency": str(self.terms.adjacency),
-            "insecure": self.terms.insecure_seed is not None,
-        }
+        return self.stated(
+            "frank-wolfe",
+            kind=self.kind,
+            about=self.about,
+            schema=self.schema,
+            radius=self.regressions.radius,
+            steps=[self.steps, self.declared_rows],
+        )
 
     def share(self, steps: int) -> Fraction:
         """What one selection may spend: all of them together, for one neighbour, spend it all."""
@@ -237,16 +236,15 @@ class FrankWolfe(Mechanism[Trajectory]):
     def path(self, rows: int) -> Path:
         """What is public about a run on so many rows, for forecasts."""
         found, steps = self.regressions, self.steps or self._default_steps(rows)
-        return Path(
-            found.shares,
-            found.count,
-            found.columns,
-            found.log_vertices,
-            found.radius * found.limit * found.unit,
-            found.share_of_rows,
-            steps,
-            float(self.scale(LEVEL * found.limit, self.share(steps))) / (LEVEL * found.limit),
-        )
+        noise = self.scale(LEVEL * found.limit, self.share(steps)) / (LEVEL * found.limit)
+        return Path(found, steps, float(noise))
+
+    @classmethod
+    def path_of(cls, study: Study, **about: Any) -> Callable[[], Path]:
+        """The path that a study would take, once it is asked for."""
+        make: Any = cls
+        settings = {"schema": study.rules, "width": study.width, "declared_rows": study.n, **about}
+        return lambda: make(study.terms, **settings).path(study.n)
 
     def _printed_scale(self, steps: int, rows: int) -> float:
         """Of noise on whole scores, which stand for radius · unit / (2 · LEVEL · rows) each."""

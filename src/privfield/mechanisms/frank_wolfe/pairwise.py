@@ -11,7 +11,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,59 +20,28 @@ from privfield.data.table import open_table, unit_of
 from privfield.errors import InputError
 from privfield.mechanisms.forecasting.forecast import Forecast
 from privfield.mechanisms.forecasting.study import Study
-from privfield.mechanisms.frank_wolfe.forecast import Path
-from privfield.mechanisms.frank_wolfe.forecast_pairwise import forecast_pairwise
+from privfield.mechanisms.frank_wolfe.forecast import forecast_pairwise
 from privfield.mechanisms.frank_wolfe.gradients import GroupRegressions, Regressions
 from privfield.mechanisms.frank_wolfe.laws import MOST_BLOCK_SCALE
-from privfield.mechanisms.frank_wolfe.mechanism import MAX_BYTES, FrankWolfe, check_width
+from privfield.mechanisms.frank_wolfe.mechanism import FrankWolfe, check_width
 from privfield.mechanisms.frank_wolfe.rows import Codes, Digits, Rows
 from privfield.mechanisms.frank_wolfe.steps import LEVEL, MOST_DEFAULT_STEPS
-from privfield.mechanisms.frank_wolfe.trajectory import Trajectory
 from privfield.mechanisms.worlds import small_tables
-from privfield.privacy.budgets import Budget, NonPrivate
 from privfield.privacy.mechanism import World
-from privfield.privacy.terms import Asked, Terms
-from privfield.schema import Schema
+from privfield.privacy.terms import Terms
+from privfield.schema import Schema, check_schema
 
 _MOST_CELLS = 1 << 24  # of one gradient
 
 
-def frank_wolfe_pairwise(
-    data: Any,
-    schema: Schema,
-    budget: Budget | NonPrivate,
-    width: float,
-    *,
-    geometry: str = "group",
-    steps: int | None = None,
-    declared_rows: int | None = None,
-    max_bytes: float = MAX_BYTES,
-    **asked: Unpack[Asked],
-) -> Trajectory:
-    """For each variable and each two of its levels, regress which of the two it is on the others.
+@dataclass(frozen=True, eq=False)
+class PairwiseFrankWolfe(FrankWolfe):
+    """One regression for each variable and each two of its levels: which of the two it is.
 
     `width` bounds λ = max over i, a of Σ_j max_b |W_ij(a, b)| + |θ_i(a)| of the centred model.
     `geometry="group"` searches Σ_j max_b |w(j, b)| ≤ 2λ, which is what the width says;
     `geometry="l1"` searches the paper's larger ball ‖w‖₁ ≤ 2λk.
     """
-    if not isinstance(schema, Schema):
-        raise InputError(f"schema must be a pf.Schema; got {type(schema).__name__}.")
-    terms = Terms.of(budget, unit_of(schema), **asked)
-    mechanism = PairwiseFrankWolfe(
-        terms,
-        schema=schema,
-        width=width,
-        geometry=geometry,
-        steps=steps,
-        declared_rows=declared_rows,
-        max_bytes=max_bytes,
-    )
-    return mechanism.release(data)
-
-
-@dataclass(frozen=True, eq=False)
-class PairwiseFrankWolfe(FrankWolfe):
-    """One regression for each variable and each two of its levels."""
 
     noun = "Frank–Wolfe (pairwise)"
     kind = "pairwise"
@@ -84,6 +53,7 @@ class PairwiseFrankWolfe(FrankWolfe):
     geometry: str = "group"
 
     def __post_init__(self) -> None:
+        check_schema(self.schema)
         super().__post_init__()
         check_geometry(self.geometry)
         check_width(self.width)
@@ -143,12 +113,7 @@ class PairwiseFrankWolfe(FrankWolfe):
     @classmethod
     def forecast(cls, study: Study, way: str) -> Forecast:
         """Of tables of all pairs."""
-
-        def path() -> Path:
-            about: dict[str, Any] = {"width": study.width, "declared_rows": study.n}
-            return cls(study.terms, schema=study.rules, **about).path(study.n)
-
-        return forecast_pairwise(study, path)
+        return forecast_pairwise(study, cls.path_of(study))
 
     @classmethod
     def worlds(cls, terms: Terms) -> Iterator[World]:

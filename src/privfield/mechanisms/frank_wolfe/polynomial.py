@@ -3,83 +3,50 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from itertools import combinations
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privfield.checks import check_degree
 from privfield.data.table import unit_of
 from privfield.errors import InputError
+from privfield.mechanisms.forecasting.calls import learner_call
 from privfield.mechanisms.forecasting.forecast import Forecast
 from privfield.mechanisms.forecasting.study import Study
-from privfield.mechanisms.frank_wolfe.forecast import Path, forecast_frank_wolfe, polynomial_call
+from privfield.mechanisms.frank_wolfe.forecast import forecast_frank_wolfe
 from privfield.mechanisms.frank_wolfe.gradients import Regressions
-from privfield.mechanisms.frank_wolfe.ising import open_signs, sign_names
-from privfield.mechanisms.frank_wolfe.mechanism import MAX_BYTES, FrankWolfe, check_width
-from privfield.mechanisms.frank_wolfe.rows import Codes, Rows
-from privfield.mechanisms.frank_wolfe.trajectory import Trajectory
+from privfield.mechanisms.frank_wolfe.ising import SpinFrankWolfe
+from privfield.mechanisms.frank_wolfe.mechanism import check_width
+from privfield.mechanisms.frank_wolfe.rows import Codes
 from privfield.mechanisms.worlds import small_tables
-from privfield.privacy.budgets import Budget, NonPrivate
 from privfield.privacy.mechanism import World
-from privfield.privacy.terms import Asked, Terms
-from privfield.schema import Schema
+from privfield.privacy.terms import Terms
 
 _MOST_CELLS = 1 << 24  # of one gradient
 
 
-def frank_wolfe_polynomial(
-    data: Any,
-    variables: Schema | Sequence[str] | int | None,
-    budget: Budget | NonPrivate,
-    order: int,
-    width: float,
-    *,
-    steps: int | None = None,
-    declared_rows: int | None = None,
-    max_bytes: float = MAX_BYTES,
-    **asked: Unpack[Asked],
-) -> Trajectory:
-    """Regress each variable on all products of up to `order` − 1 others, all nodes at once.
-
-    `width` bounds λ = max_i of the summed |coefficients| of monomials with variable i. The p
-    regressions share `budget` equally.
-    """
-    schema = variables if isinstance(variables, Schema) else None
-    terms = Terms.of(budget, unit_of(schema), **asked)
-    mechanism = PolynomialFrankWolfe(
-        terms,
-        names=sign_names(data, variables),
-        order=order,
-        width=width,
-        schema=schema,
-        steps=steps,
-        declared_rows=declared_rows,
-        max_bytes=max_bytes,
-    )
-    return mechanism.release(data)
-
-
 @dataclass(frozen=True, eq=False)
-class PolynomialFrankWolfe(FrankWolfe):
-    """One regression for each of some ±1 variables, on products of up to `order` − 1 others."""
+class PolynomialFrankWolfe(SpinFrankWolfe):
+    """Each variable on products of up to `order` − 1 others.
+
+    λ is the largest sum of |coefficients| of monomials with one variable.
+    """
 
     noun = "Frank–Wolfe (polynomial)"
     kind = "polynomial"
     ways = (("polynomial", "frank-wolfe"),)
 
     _: KW_ONLY
-    names: tuple[str, ...]
     order: int
-    width: float
 
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "order", check_order(self.order, len(self.names)))
-        check_width(self.width)
 
     @cached_property
     def regressions(self) -> Regressions:
@@ -101,23 +68,15 @@ class PolynomialFrankWolfe(FrankWolfe):
     @property
     def about(self) -> dict[str, Any]:
         """Names and order."""
-        return {"names": list(self.names), "order": self.order}
-
-    def open_rows(self, data: Any) -> Rows:
-        """As −1 and +1."""
-        return open_signs(data, self.schema, len(self.names), self.max_bytes)
+        return {**super().about, "order": self.order}
 
     @classmethod
     def forecast(cls, study: Study, way: str) -> Forecast:
         """Of coefficients, all monomials alike."""
-
-        def path() -> Path:
-            rules = study.rules
-            about: dict[str, Any] = {"width": study.width, "declared_rows": study.n}
-            own = cls(study.terms, names=rules.names, order=study.order, schema=rules, **about)
-            return own.path(study.n)
-
-        return forecast_frank_wolfe(study, polynomial_call(study), path)
+        settings: dict[str, Any] = {"width": study.width, "order": study.order, "objective": "l1"}
+        call = learner_call(study, "PolynomialLearner", declares=True, **settings)
+        path = cls.path_of(study, names=study.rules.names, order=study.order)
+        return forecast_frank_wolfe(study, call, path)
 
     @classmethod
     def worlds(cls, terms: Terms) -> Iterator[World]:
@@ -130,17 +89,14 @@ class PolynomialFrankWolfe(FrankWolfe):
 
 def check_order(order: object, p: int) -> int:
     """The largest number of variables in a monomial."""
-    if isinstance(order, bool) or not isinstance(order, int | np.integer) or not 1 <= order <= p:
-        raise InputError(
-            f"order must be a whole number from 1 to the number of variables, {p}; got {order!r}."
-        )
-    columns = sum(math.comb(p, size) for size in range(int(order)))
+    degree = check_degree(order, p)
+    columns = sum(math.comb(p, size) for size in range(degree))
     if columns * p > _MOST_CELLS:
         raise InputError(
             f"order={order}: {p} regressions on {columns:,} products are too many; use a smaller "
             "order or fewer variables."
         )
-    return int(order)
+    return degree
 
 
 def parities(p: int, order: int) -> list[tuple[int, ...]]:

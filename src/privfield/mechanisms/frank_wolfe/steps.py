@@ -12,14 +12,12 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from privfield.checks import check_whole_or_none
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.selection import selection_scale_pure, selection_scale_zcdp
 
 LEVEL = 2**12  # tanh = 1, in whole numbers
 MOST_STEPS = 10_000
 MOST_DEFAULT_STEPS = 2_000
-MOST_ROWS = 10**15  # that may be declared
 _LEAST_STEPS = 10
 _TABLE_BITS = 16
 
@@ -106,13 +104,3 @@ def default_steps(
     else:  # 2Γ/K + √K·slope/√(8ρ)
         best = (4 * curvature * math.sqrt(8 * float(share)) / slope) ** (2 / 3)
     return int(min(MOST_DEFAULT_STEPS, max(_LEAST_STEPS, math.ceil(min(best, 1e9) / 8))))
-
-
-def check_steps(steps: object) -> int | None:
-    """The number of steps, or None for the default."""
-    return check_whole_or_none(steps, "steps", 1, MOST_STEPS)
-
-
-def check_declared_rows(rows: object) -> int | None:
-    """A public guess of the number of rows, or None."""
-    return check_whole_or_none(rows, "declared_rows", 1, MOST_ROWS)

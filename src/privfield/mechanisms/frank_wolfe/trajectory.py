@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privfield.checks import check_whole
 from privfield.errors import InputError
 from privfield.mechanisms.frank_wolfe.steps import scale_of_iterate, weight_of_step
 from privfield.privacy.adjacency import Adjacency
-from privfield.privacy.budgets import NON_PRIVATE, Budget, NonPrivate
-from privfield.privacy.released import Arrays, Header, Released, cost_to_json
+from privfield.privacy.budgets import Budget, NonPrivate
+from privfield.privacy.released import Released
 
 NOT_PROVED = "NOT PROVED: as-printed noise in floating point does not keep its claim, for study"
 
@@ -56,8 +57,7 @@ class Trajectory(Released):
         )
         if not good:
             raise InputError("Trajectory: its arrays do not fit together.")
-        for array in (self.chosen, self.signs, self.starts):
-            array.flags.writeable = False
+        self._freeze()
 
     @property
     def steps(self) -> int:
@@ -66,27 +66,15 @@ class Trajectory(Released):
 
     def weights(self, steps: int | None = None) -> NDArray[np.float64]:
         """The iterate after that many steps (default: the last), one line per regression."""
-        count = self.steps if steps is None else steps
-        if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= self.steps:
-            raise InputError(f"steps must be a whole number from 0 to {self.steps}; got {steps!r}.")
+        count = self.steps if steps is None else check_whole(steps, "steps", 0, self.steps)
         total = np.zeros((self.chosen.shape[1], self.columns), np.int64)
         for a in range(count):
             add_vertex(total, self.chosen[a], self.signs[a], self.starts, weight_of_step(a + 1))
         return np.asarray(total * scale_of_iterate(count, self.radius), np.float64)
 
-    @classmethod
-    def _from_parts(cls, header: Header, arrays: Arrays) -> Self:
-        if header["cost"] is None:  # how older files say NON_PRIVATE
-            header = {**header, "cost": cost_to_json(NON_PRIVATE)}
-        return super()._from_parts(header, arrays)
-
     def __repr__(self) -> str:
-        stamp = f"{self.stamp}. " if self.stamp else ""
         steps, regressions = self.chosen.shape
-        return (
-            f"<{stamp}Trajectory: {regressions} {self.kind} regressions, {steps} steps, "
-            f"cost {self.cost}, {self.adjacency}>"
-        )
+        return self._shown(f"Trajectory: {regressions} {self.kind} regressions, {steps} steps")
 
 
 def add_vertex(

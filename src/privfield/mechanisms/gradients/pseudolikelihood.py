@@ -5,34 +5,33 @@ docs/privacy/moments.md has the claim and the proof.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import KW_ONLY, asdict, dataclass
+from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import product
-from typing import Any, ClassVar, Unpack
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privfield.checks import check_whole
+from privfield.checks import check_declared_rows, check_whole
 from privfield.data.signs import check_variables, open_signs
 from privfield.data.table import row_key
 from privfield.errors import InputError
 from privfield.mechanisms.forecasting.forecast import Forecast
 from privfield.mechanisms.forecasting.study import Study
-from privfield.mechanisms.frank_wolfe.steps import check_declared_rows
 from privfield.mechanisms.gradients.forecast import forecast_gradients, refused_gradients
 from privfield.mechanisms.worlds import rows_of
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import ZCDP, ApproxDP, Budget, NonPrivate
 from privfield.privacy.laws import Noise
-from privfield.privacy.mechanism import Mechanism, Run, World
-from privfield.privacy.noise import LawName, NoiseLaw
+from privfield.privacy.mechanism import Additive, Run, World
+from privfield.privacy.noise import NO_NOISE, LawName, NoiseLaw
 from privfield.privacy.randomness import Randomness
 from privfield.privacy.released import Released
 from privfield.privacy.rounding import Number, exact, sqrt_above, sqrt_below
-from privfield.privacy.terms import Asked, Terms
+from privfield.privacy.terms import Terms
 from privfield.schema import Schema
 from privfield.solvers.projections import project_l1
 
@@ -74,7 +73,7 @@ class PseudolikelihoodTrajectory(Released):
             raise InputError(
                 f"gradients must have {p * (p + 1) // 2} columns; got {self.gradients.shape}."
             )
-        self.gradients.flags.writeable = False
+        self._freeze()
 
     @property
     def noise(self) -> LawName:
@@ -96,48 +95,19 @@ class PseudolikelihoodTrajectory(Released):
         return total[:, :p], total[:, p]
 
     def __repr__(self) -> str:
-        stamp = f"{self.stamp}. " if self.stamp else ""
-        return (
-            f"<{stamp}PseudolikelihoodTrajectory: {len(self.gradients)} steps, "
-            f"{len(self.names)} variables, cost {self.cost}, {self.adjacency}>"
-        )
+        steps, variables = len(self.gradients), len(self.names)
+        return self._shown(f"PseudolikelihoodTrajectory: {steps} steps, {variables} variables")
 
 
-def measure_pseudolikelihood(
-    data: Any,
-    budget: Budget | NonPrivate,
-    width: float = 2.0,
-    *,
-    schema: Schema | None = None,
-    names: Sequence[str] | None = None,
-    steps: int | None = None,
-    clip: Number | None = None,
-    declared_rows: int | None = None,
-    **asked: Unpack[Asked],
-) -> PseudolikelihoodTrajectory:
-    """Ascend Σ_i log P(x_i | the others), one noisy gradient of all rows per step.
+@dataclass(frozen=True, eq=False)
+class PseudolikelihoodGradients(Additive[PseudolikelihoodTrajectory]):
+    """Ascends Σ_i log P(x_i | the others), one noisy gradient of all rows per step.
 
     `width` bounds Σ_j |W_ij| + |f_i|; it regularises, privacy does not rest on it. `steps` is 40
     unless given. `clip` bounds the L2 norm of a row's gradient; by default 1.25 times the norm that
     all have at the start, √(p(2p−1))/2. The step divides by the number of rows: it is public
     under "replace-one"; under "add-remove", `declared_rows` says about how many there are.
     """
-    terms = Terms.of(budget, **asked)
-    mechanism = PseudolikelihoodGradients(
-        terms,
-        names=check_variables(data, schema, names),
-        schema=schema,
-        width=width,
-        steps=steps,
-        clip=clip,
-        declared_rows=declared_rows,
-    )
-    return mechanism.release(data)
-
-
-@dataclass(frozen=True, eq=False)
-class PseudolikelihoodGradients(Mechanism[PseudolikelihoodTrajectory]):
-    """Sums of clipped gradients with Gaussian noise, each at the iterate that those before gave."""
 
     noun = "the pseudo-likelihood"
     page = "moments.md"
@@ -156,7 +126,6 @@ class PseudolikelihoodGradients(Mechanism[PseudolikelihoodTrajectory]):
         super().__post_init__()
         if self.schema is not None and self.schema.unit is not None:
             raise InputError("gradients of single rows are clipped: schema.unit must be None.")
-        self.priced  # noqa: B018  # refuses a budget that Gaussian noise does not keep
         declared = check_declared_rows(self.declared_rows)
         if declared is None and not self.terms.rows_are_public:
             raise InputError(
@@ -180,13 +149,18 @@ class PseudolikelihoodGradients(Mechanism[PseudolikelihoodTrajectory]):
         steps, square = self.settings
         budget = self.terms.budget
         if isinstance(budget, NonPrivate):
-            return NoiseLaw("none", 0.0), budget
-        return calibrate(budget, square * (WEIGHT * CHANCE) ** 2, steps, self.terms.adjacency)
-
-    @property
-    def cost(self) -> Budget | NonPrivate:
-        """All of the budget's ρ."""
-        return self.priced[1]
+            return NO_NOISE, budget
+        if not isinstance(budget, ZCDP | ApproxDP) or budget.is_pure:
+            raise InputError(
+                "budget must have δ > 0 or be in ρ (pf.ApproxDP, pf.ZCDP) for method "
+                "'pseudolikelihood': its Gaussian noise satisfies no pure ε."
+            )
+        cost = ZCDP(budget.exact_rho)
+        # one row moves a sum by Δ ≤ clip, or by twice that if it is replaced
+        reach = square * (WEIGHT * CHANCE) ** 2
+        moved = reach * (4 if self.terms.adjacency is Adjacency.REPLACE_ONE else 1)
+        scale = sqrt_above(moved * steps / (2 * cost.exact_rho))
+        return NoiseLaw("discrete-gaussian", scale), cost
 
     @property
     def title(self) -> str:
@@ -197,14 +171,10 @@ class PseudolikelihoodGradients(Mechanism[PseudolikelihoodTrajectory]):
         """Schema, names, steps and noise."""
         steps, square = self.settings
         numbers = [float(self.width), self.priced[0].scale, check_declared_rows(self.declared_rows)]
-        return {
-            "what": "pseudolikelihood",
-            "schema": None if self.schema is None else asdict(self.schema),
-            "names": self.names,
-            "settings": [steps, str(square), *numbers],
-            "adjacency": str(self.terms.adjacency),
-            "insecure": self.terms.insecure_seed is not None,
-        }
+        settings = [steps, str(square), *numbers]
+        return self.stated(
+            "pseudolikelihood", schema=self.schema, names=self.names, settings=settings
+        )
 
     def open(self, data: Any) -> Run[PseudolikelihoodTrajectory]:
         """Read all rows, then one draw for each step."""
@@ -267,20 +237,6 @@ def check_settings(
         raise InputError(f"clip must be at least 0.001; got {clip}.")
     square = largest * _CLIP**2 / 4 if clip is None else min(exact(clip, "clip") ** 2, largest)
     return count, square
-
-
-def calibrate(
-    budget: Budget, square: Fraction, steps: int, adjacency: Adjacency
-) -> tuple[NoiseLaw, Budget]:
-    """Discrete Gaussian noise: one row moves a sum by Δ ≤ R, or 2R if it is replaced."""
-    if not isinstance(budget, ZCDP | ApproxDP) or budget.is_pure:
-        raise InputError(
-            "budget must have δ > 0 or be in ρ (pf.ApproxDP, pf.ZCDP) for method "
-            "'pseudolikelihood': its Gaussian noise satisfies no pure ε."
-        )
-    cost = ZCDP(budget.exact_rho)
-    moved = square * (4 if adjacency is Adjacency.REPLACE_ONE else 1)
-    return NoiseLaw("discrete-gaussian", sqrt_above(moved * steps / (2 * cost.exact_rho))), cost
 
 
 def clipped_gradient(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import KW_ONLY, asdict, dataclass
+from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import product
-from typing import Any, ClassVar, Unpack
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,15 +19,15 @@ from privfield.errors import InputError
 from privfield.mechanisms.tables.mechanism import check_cells, check_cliques
 from privfield.mechanisms.worlds import rows_of
 from privfield.privacy.adjacency import Adjacency
-from privfield.privacy.budgets import ApproxDP, Budget, NonPrivate
+from privfield.privacy.budgets import ApproxDP, NonPrivate
 from privfield.privacy.mechanism import Mechanism, Run, World
-from privfield.privacy.noise import LawName, NoiseLaw
+from privfield.privacy.noise import NO_NOISE, LawName, NoiseLaw
 from privfield.privacy.randomness import Randomness
 from privfield.privacy.released import Released
 from privfield.privacy.rounding import Number, exact, float_above, sqrt_above
 from privfield.privacy.sampling import SampledNoise, noise_multiplier
-from privfield.privacy.terms import Asked, Terms
-from privfield.schema import Schema
+from privfield.privacy.terms import Terms
+from privfield.schema import Schema, check_schema
 
 WEIGHT = 2**14  # an unclipped record, in whole numbers
 MASS = 2**18  # the probability 1, in whole numbers
@@ -66,7 +66,7 @@ class SGDTrajectory(Released):
             raise InputError(
                 f"gradients must have {cells} columns; got shape {self.gradients.shape}."
             )
-        self.gradients.flags.writeable = False
+        self._freeze()
 
     @property
     def noise(self) -> LawName:
@@ -90,50 +90,21 @@ class SGDTrajectory(Released):
         return [part.reshape(shape) for part, shape in parts]
 
     def __repr__(self) -> str:
-        stamp = f"{self.stamp}. " if self.stamp else ""
         steps, cells = self.gradients.shape
-        return (
-            f"<{stamp}SGDTrajectory: {steps} steps, {cells:,} cells, cost {self.cost}, "
-            f"{self.adjacency}; the choice of settings is not covered>"
-        )
+        text = f"SGDTrajectory: {steps} steps, {cells:,} cells"
+        return self._shown(text, "; the choice of settings is not covered")
 
 
-def private_sgd(
-    data: Any,
-    schema: Schema,
-    cliques: Sequence[Sequence[str]],
-    budget: Budget | NonPrivate,
-    *,
-    steps: int,
-    sampling_rate: Number,
-    clip: Number,
-    learning_rate: float,
-    **asked: Unpack[Asked],
-) -> SGDTrajectory:
+@dataclass(frozen=True, eq=False)
+class StochasticGradients(Mechanism[SGDTrajectory]):
     """Gradient ascent on the log-likelihood of a model with these cliques (Abadi et al. 2016).
 
     Each step draws every row with probability `sampling_rate`, clips each row's gradient to the
     L2 norm `clip`, and releases the sum with discrete Gaussian noise; `learning_rate` multiplies
     that *sum*, since the number of rows is private (for a mean over about n rows, divide your rate
-    by sampling_rate·n). All steps together satisfy `budget` = (ε, δ) for one row added or removed.
-    The rows are held in memory.
+    by sampling_rate·n). All steps together satisfy the (ε, δ) for one row added or removed. The
+    rows are held in memory.
     """
-    asked.setdefault("adjacency", "add-remove")
-    mechanism = StochasticGradients(
-        Terms.of(budget, **asked),
-        schema=schema,
-        cliques=check_cliques(schema, cliques),
-        steps=steps,
-        sampling_rate=sampling_rate,
-        clip=clip,
-        learning_rate=learning_rate,
-    )
-    return mechanism.release(data)
-
-
-@dataclass(frozen=True, eq=False)
-class StochasticGradients(Mechanism[SGDTrajectory]):
-    """Sums of clipped gradients over fresh samples, with Gaussian noise."""
 
     noun = "private SGD"
     page = "private-sgd.md"
@@ -150,11 +121,11 @@ class StochasticGradients(Mechanism[SGDTrajectory]):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.schema.unit is not None:
+        if check_schema(self.schema).unit is not None:
             raise InputError(
                 "private_sgd clips single rows: schema.unit must be None, not a person."
             )
-        check_cells(self.schema, self.cliques)
+        check_cells(self.schema, check_cliques(self.schema, self.cliques))
         self._check_settings()
         self.law  # noqa: B018  # refuses a budget that is too small
 
@@ -194,7 +165,7 @@ class StochasticGradients(Mechanism[SGDTrajectory]):
         """The same in every step."""
         budget, rate = self.terms.budget, exact(self.sampling_rate, "sampling_rate")
         if not isinstance(budget, ApproxDP):
-            return SampledNoise(NoiseLaw("none", 0.0), rate)
+            return SampledNoise(NO_NOISE, rate)
         multiplier = noise_multiplier(budget, int(self.steps), rate)
         scale = float_above(multiplier * self.bound * WEIGHT * MASS)
         return SampledNoise(NoiseLaw("discrete-gaussian", scale), rate)
@@ -214,15 +185,13 @@ class StochasticGradients(Mechanism[SGDTrajectory]):
     def request(self) -> dict[str, Any]:
         """Schema, cliques, steps and noise."""
         numbers = [float(self.learning_rate), self.law.noise.scale]
-        return {
-            "what": "private-sgd",
-            "schema": asdict(self.schema),
-            "cliques": self.cliques,
-            "steps": int(self.steps),
-            "settings": [str(self.law.rate), str(self.bound), *numbers],
-            "adjacency": str(self.terms.adjacency),
-            "insecure": self.terms.insecure_seed is not None,
-        }
+        return self.stated(
+            "private-sgd",
+            schema=self.schema,
+            cliques=self.cliques,
+            steps=int(self.steps),
+            settings=[str(self.law.rate), str(self.bound), *numbers],
+        )
 
     def open(self, data: Any) -> Run[SGDTrajectory]:
         """Read all rows, then one sample and one draw for each step."""

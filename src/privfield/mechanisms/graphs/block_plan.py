@@ -6,7 +6,7 @@ Everything here is public: the number of variables, the budget, the declared wei
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from statistics import NormalDist
@@ -14,6 +14,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
+from privfield.checks import check_one_of
 from privfield.errors import InputError
 from privfield.privacy.budgets import ApproxDP
 from privfield.privacy.stability import release_probabilities
@@ -67,8 +68,7 @@ def plan_blocks(
     (69, 6300, 1.0)
     """
     shape = (2,) * variables if isinstance(variables, int) else tuple(variables)
-    if rule not in RULES:
-        raise InputError(f"rule must be one of {', '.join(map(repr, RULES))}; got {rule!r}.")
+    check_one_of(rule, "rule", RULES)
     levels = sorted((k for k in shape if k > 1), reverse=True)[:2]
     edges = max(1, possible_edges(len(shape), order))
     if not 0 < prevalence < 1:
@@ -117,31 +117,6 @@ def majority_chance(blocks: int, error: float, edges: int, budget: ApproxDP) -> 
     stable = np.arange(min(len(chances), blocks // 2 + 1))
     wrong = binom.sf(np.floor(blocks / 2 - stable), blocks, error)
     return float(max(0.0, ((1 - edges * wrong) * chances[stable]).max()))
-
-
-def blocks_for_mode(success: float, budget: ApproxDP, target: float = 0.9) -> int:
-    """The least number of blocks with `mode_chance` of at least `target`.
-
-    >>> blocks_for_mode(0.9, ApproxDP(1, 1e-6))
-    41
-    """
-    return _least(lambda m: mode_chance(m, success, budget), target)
-
-
-def blocks_for_majority(error: float, edges: int, budget: ApproxDP, target: float = 0.9) -> int:
-    """The least number of blocks with `majority_chance` of at least `target`.
-
-    >>> blocks_for_majority(0.2, 100 * 99 // 2, ApproxDP(1, 1e-6))
-    114
-    """
-    return _least(lambda m: majority_chance(m, error, edges, budget), target)
-
-
-def _least(chance: Callable[[int], float], target: float) -> int:
-    for blocks in range(1, MOST_BLOCKS + 1):
-        if chance(blocks) >= target:
-            return blocks
-    raise InputError(f"no number of blocks up to {MOST_BLOCKS:,} gives a chance of {target}.")
 
 
 def _chance(rule: str, blocks: int, error: float, edges: int, budget: ApproxDP) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import cached_property
 from itertools import combinations
 from typing import Any
@@ -180,6 +179,3 @@ class LevelStructure:
             allowed=allowed,
             softmax=True,
         )
-
-
-StructureFinder = Callable[[Array], Votes]

@@ -65,12 +65,9 @@ class StructureRelease(Released):
         return found
 
     def __repr__(self) -> str:
-        stamp = f"{self.stamp}. " if self.stamp else ""
         found = "nothing released" if self.edges is None else f"{len(self.edges)} edges"
-        return (
-            f"<{stamp}Structure of {len(self.names)} variables: {found}; {self.method}, "
-            f"{self.rule}, cost {self.cost}, {self.adjacency}>"
-        )
+        names = len(self.names)
+        return self._shown(f"Structure of {names} variables: {found}; {self.method}, {self.rule}")
 
 
 def named_edges(

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import KW_ONLY, asdict, dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 from itertools import combinations, product
-from typing import Any, ClassVar, Unpack
+from typing import Any, ClassVar
 
 import numpy as np
 
-from privfield.data.rows import find_variables
-from privfield.data.signs import check_variables, open_signs
+from privfield.data.signs import open_signs
 from privfield.data.table import open_table
 from privfield.errors import InputError
 from privfield.mechanisms.graphs.margins import (
@@ -27,16 +26,15 @@ from privfield.mechanisms.graphs.margins import (
 from privfield.mechanisms.graphs.mechanism import StableGraph
 from privfield.mechanisms.graphs.release import StructureRelease, named_edges
 from privfield.mechanisms.graphs.votes import Decision
-from privfield.mechanisms.moments.sums import sum_moments
+from privfield.mechanisms.moments.moments import sum_moments
 from privfield.mechanisms.worlds import rows_of
 from privfield.privacy.adjacency import Adjacency
-from privfield.privacy.budgets import ApproxDP, NonPrivate
 from privfield.privacy.mechanism import Run, World
 from privfield.privacy.randomness import Randomness
 from privfield.privacy.released import cost_to_json
 from privfield.privacy.rounding import exact
 from privfield.privacy.stability import CERTAIN
-from privfield.privacy.terms import Asked, Terms
+from privfield.privacy.terms import Terms
 from privfield.schema import Schema
 
 Counts = dict[tuple[int, int, int], int]  # how often each row occurs
@@ -58,48 +56,6 @@ _STABLE: Counts = {(0, 0, 0): 6, (0, 0, 1): 1, (0, 1, 1): 3, (1, 0, 0): 3, (1, 1
 }
 
 Found = tuple[list[Edge], Fraction | None, int]  # a graph, its margin, the number of rows
-
-
-def measure_correlation_graph(
-    data: Any,
-    budget: ApproxDP | NonPrivate,
-    *,
-    threshold: float | Fraction,
-    centred: bool = True,
-    schema: Schema | None = None,
-    names: Sequence[str] | None = None,
-    **asked: Unpack[Asked],
-) -> StructureRelease:
-    """Join two ±1 variables where |covariance| > `threshold`; release the graph if it is stable.
-
-    With `centred=False` the mean product E[x_i x_j] takes the covariance's place: half as
-    sensitive, but not about dependence unless the variables are + as often as −.
-    """
-    refuse_people(schema, "correlation")
-    labels = check_variables(data, schema, names)
-    terms = Terms.of(budget, **asked)
-    mechanism = CorrelationGraph(
-        terms, names=labels, schema=schema, threshold=threshold, centred=bool(centred)
-    )
-    return mechanism.release(data)
-
-
-def measure_chow_liu(
-    data: Any,
-    budget: ApproxDP | NonPrivate,
-    *,
-    schema: Schema | None = None,
-    names: Sequence[str] | None = None,
-    **asked: Unpack[Asked],
-) -> StructureRelease:
-    """The tree of strongest dependences (Chow & Liu 1968); release it if it is stable.
-
-    Dependence is the total variation between two variables' joint distribution and independence.
-    """
-    refuse_people(schema, "chow-liu")
-    labels = find_variables(data, schema, names).names
-    terms = Terms.of(budget, **asked)
-    return ChowLiuTree(terms, names=labels, schema=schema).release(data)
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,15 +94,8 @@ class StatisticGraph(StableGraph):
 
     def request(self) -> dict[str, Any]:
         """Variables, method and budget."""
-        return {
-            "what": "structure",
-            "schema": None if self.schema is None else asdict(self.schema),
-            "names": self.names,
-            "about": self.about,
-            "spend": cost_to_json(self.cost),
-            "adjacency": str(self.terms.adjacency),
-            "insecure": self.terms.insecure_seed is not None,
-        }
+        about: dict[str, Any] = {"about": self.about, "spend": cost_to_json(self.cost)}
+        return self.stated("structure", schema=self.schema, names=self.names, **about)
 
     def open(self, data: Any) -> Run[StructureRelease]:
         """Sum over all rows, find the graph, and let it out or not."""
@@ -177,7 +126,11 @@ class StatisticGraph(StableGraph):
 
 @dataclass(frozen=True, eq=False)
 class CorrelationGraph(StatisticGraph):
-    """±1 variables joined where |covariance|, or |mean product|, exceeds a threshold."""
+    """±1 variables joined where |covariance| exceeds a threshold.
+
+    With `centred=False` the mean product E[x_i x_j] takes the covariance's place: half as
+    sensitive, but not about dependence unless the variables are + as often as −.
+    """
 
     noun = "correlation graphs"
     method = "correlation"
@@ -240,7 +193,10 @@ class CorrelationGraph(StatisticGraph):
 
 @dataclass(frozen=True, eq=False)
 class ChowLiuTree(StatisticGraph):
-    """The spanning tree of strongest dependences (Chow & Liu 1968)."""
+    """The spanning tree of strongest dependences (Chow & Liu 1968).
+
+    Dependence is the total variation between two variables' joint distribution and independence.
+    """
 
     noun = "Chow–Liu trees"
     method = "chow-liu"

@@ -3,37 +3,42 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import KW_ONLY, asdict, dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import KW_ONLY, dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Unpack
+from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
-from privfield.checks import check_whole
-from privfield.data.rows import Rows, Variables, find_variables, open_rows
+from privfield.checks import check_degree, check_one_of, check_whole
+from privfield.data.rows import Rows, Variables, open_rows
 from privfield.data.table import known_rows, row_key, unit_of
 from privfield.errors import InputError
 from privfield.mechanisms.forecasting.forecast import Forecast
 from privfield.mechanisms.forecasting.study import Study
 from privfield.mechanisms.graphs.block_plan import MOST_BLOCKS, RULES, plan_blocks, possible_edges
-from privfield.mechanisms.graphs.blocks import cut_by_coins, cut_evenly
 from privfield.mechanisms.graphs.finders import LevelStructure, SpinStructure
 from privfield.mechanisms.graphs.forecast import forecast_stable, plannable, unplannable
 from privfield.mechanisms.graphs.mechanism import StableGraph
 from privfield.mechanisms.graphs.release import StructureRelease, named_edges
 from privfield.mechanisms.graphs.user_learner import UserFinder
-from privfield.mechanisms.graphs.votes import DECIDE, Decision, Votes, cast_vote
+from privfield.mechanisms.graphs.votes import (
+    DECIDE,
+    Decision,
+    Votes,
+    cast_vote,
+    cut_by_coins,
+    cut_evenly,
+)
 from privfield.mechanisms.worlds import people_of, rows_of
 from privfield.privacy.adjacency import Adjacency
-from privfield.privacy.budgets import ApproxDP, Budget, NonPrivate
+from privfield.privacy.budgets import ApproxDP
 from privfield.privacy.mechanism import Run, World
 from privfield.privacy.randomness import Randomness
 from privfield.privacy.rounding import exact
 from privfield.privacy.stability import CERTAIN
-from privfield.privacy.terms import Asked, Terms
+from privfield.privacy.terms import Terms
 from privfield.schema import Person, Schema
 
 UserLearner = Callable[[NDArray[Any]], Any]
@@ -41,51 +46,20 @@ UserLearner = Callable[[NDArray[Any]], Any]
 _MOST_CELLS = 1 << 24  # of one matrix of weights, and of one vote
 
 
-def measure_structure(
-    data: Any,
-    budget: Budget | NonPrivate,
-    *,
-    min_weight: float = 0.2,
-    rule: str = "edge-majority",
-    order: int = 2,
-    blocks: int | None = None,
-    schema: Schema | None = None,
-    names: Sequence[str] | None = None,
-    learner: UserLearner | None = None,
-    learner_seconds: float | None = 60.0,
-    **asked: Unpack[Asked],
-) -> StructureRelease:
-    """Find the graph in every block of rows, and release what nearly all blocks agree on.
+@dataclass(frozen=True, eq=False)
+class StableStructure(StableGraph):
+    """The graph found in every block of rows, released if nearly all blocks agree on it.
 
-    `budget` is a `pf.ApproxDP` with δ > 0. Edges are interactions of at least `min_weight`; weights
-    near half of that are what makes blocks disagree. `rule` is "edge-majority" (each possible edge
-    by itself) or "mode" (the most frequent whole graph, which needs far more rows). `blocks` is
-    their number, by default the one that needs the fewest rows. `order` above 2 looks for products
-    of so many ±1 variables.
+    Edges are interactions of at least `min_weight`; weights near half of that are what makes blocks
+    disagree. `rule` is "edge-majority" (each possible edge by itself) or "mode" (the most frequent
+    whole graph, which needs far more rows). `blocks` is their number, by default the one that needs
+    the fewest rows. `order` above 2 looks for products of so many ±1 variables.
 
     `learner(rows)` replaces the regressions in each block: it gets an array of ±1, or of codes, and
     returns edges. Where it raises, returns anything else or takes longer than `learner_seconds`,
     the block votes for a graph without edges. It must look at nothing but its rows. Try it on
     made-up rows with `pf.NON_PRIVATE`, where its errors show.
     """
-    terms = Terms.of(budget, unit_of(schema), **asked)
-    mechanism = StableStructure(
-        terms,
-        variables=find_variables(data, schema, names),
-        schema=schema,
-        min_weight=min_weight,
-        rule=rule,
-        order=order,
-        blocks=blocks,
-        learner=learner,
-        learner_seconds=learner_seconds,
-    )
-    return mechanism.release(data)
-
-
-@dataclass(frozen=True, eq=False)
-class StableStructure(StableGraph):
-    """A graph that blocks of rows vote for."""
 
     noun = "stable structure"
     page = "structure.md"
@@ -110,9 +84,7 @@ class StableStructure(StableGraph):
                 "schema: each person must be in one block only, with one row: say "
                 f"pf.Person({unit.column!r}, rows=1); got rows={unit.rows}."
             )
-        if self.rule not in RULES:
-            legal = ", ".join(map(repr, RULES))
-            raise InputError(f"release must be one of {legal}; got {self.rule!r}.")
+        check_one_of(self.rule, "release", RULES)
         _check_order(self.order, self.variables)
         learner: object = self.learner
         if learner is not None and not callable(learner):
@@ -126,7 +98,7 @@ class StableStructure(StableGraph):
     def parts(self) -> int:
         """The number of blocks: as asked for, or the one that needs the fewest rows."""
         if self.blocks is not None:
-            return _check_blocks(self.blocks)
+            return check_whole(self.blocks, "blocks", 1, MOST_BLOCKS, other=", or None")
         if not isinstance(self.terms.budget, ApproxDP):
             return 1
         shape = self.variables.shape
@@ -141,19 +113,17 @@ class StableStructure(StableGraph):
     def request(self) -> dict[str, Any]:
         """Variables, what an edge is, and how it is decided."""
         own = self.learner is not None
-        return {
-            "what": "structure",
-            "schema": None if self.schema is None else asdict(self.schema),
-            "names": self.variables.names,
-            "learner": f"{self.learner!r}".partition(" at 0x")[0] if own else None,
-            "learner_seconds": str(self.learner_seconds) if own else None,
-            "min_weight": str(check_min_weight(self.min_weight)),
-            "order": int(self.order),
-            "rule": self.rule,
-            "blocks": self.parts,
-            "adjacency": str(self.terms.adjacency),
-            "insecure": self.terms.insecure_seed is not None,
-        }
+        return self.stated(
+            "structure",
+            schema=self.schema,
+            names=self.variables.names,
+            learner=f"{self.learner!r}".partition(" at 0x")[0] if own else None,
+            learner_seconds=str(self.learner_seconds) if own else None,
+            min_weight=str(check_min_weight(self.min_weight)),
+            order=int(self.order),
+            rule=self.rule,
+            blocks=self.parts,
+        )
 
     def open(self, data: Any) -> Run[StructureRelease]:
         """Read all rows, let the blocks vote, and let the graph out or not."""
@@ -285,12 +255,7 @@ def check_min_weight(min_weight: object) -> Fraction:
 
 def _check_order(order: object, variables: Variables) -> None:
     p = len(variables.names)
-    whole = isinstance(order, int | np.integer) and not isinstance(order, bool)
-    if not whole or not 2 <= int(order) <= max(p, 2):  # type: ignore[call-overload]
-        raise InputError(
-            f"order must be a whole number from 2 to the number of variables, {p}; got {order!r}."
-        )
-    degree: int = int(order)  # type: ignore[call-overload]
+    degree = check_degree(order, p, 2)
     if degree > 2 and not variables.binary:
         raise InputError(f"order={degree} is for variables with two levels only; use order=2.")
     features = sum(math.comb(p, size) for size in range(degree))
@@ -300,7 +265,3 @@ def _check_order(order: object, variables: Variables) -> None:
             f"data: {p:,} variables with order={degree} have too many possible edges; use fewer "
             "variables, coarser levels or a smaller order."
         )
-
-
-def _check_blocks(blocks: object) -> int:
-    return check_whole(blocks, "blocks", 1, MOST_BLOCKS, other=", or None")

@@ -1,20 +1,26 @@
-"""One vote for each block, whatever happens in it, and what all votes together decide.
+"""Rows cut into blocks, one vote for each block, and what all votes together decide.
 
 Votes, margins and failures are private: only `Decision.value` may leave, and only if released.
+
+One privacy unit is in one block only: docs/privacy/structure.md. Blocks are equal parts where the
+number of rows is public, by coins where it is not. Never by place: what one row holds may move
+others, in a sorted table or a CSV file.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privfield.data.rows import Rows
 from privfield.privacy.laws import Whole
+from privfield.privacy.randomness import Entropy
 from privfield.privacy.stability import CERTAIN, majority_stability, mode_stability
 
 Votes = NDArray[np.bool_]
@@ -39,6 +45,27 @@ def candidates_in(words: Whole, size: int) -> list[int]:
     """The numbers of the candidates whose bits are set."""
     bits = np.unpackbits(words.astype("<i8").view(np.uint8), count=size)
     return np.flatnonzero(bits).tolist()
+
+
+def cut_evenly(rows: Rows, blocks: int, entropy: Entropy) -> Iterator[Rows]:
+    """Blocks of equal size, or one row more; each way to cut is equally likely."""
+    while True:
+        words = entropy.words(len(rows))
+        order = np.argsort(words)
+        words = words[order]
+        if (words[1:] != words[:-1]).all():  # which of two equals comes first would be by place
+            break
+    for block in range(blocks):
+        yield rows[np.sort(order[block::blocks])]
+
+
+def cut_by_coins(rows: Rows, blocks: int, entropy: Entropy) -> Iterator[Rows]:
+    """Each row goes to a block of its own draw; how many rows a block has stays private."""
+    coins = entropy.words(len(rows)) % np.uint64(blocks)
+    order = np.argsort(coins, kind="stable")
+    ends = np.cumsum(np.bincount(coins.astype(np.intp), minlength=blocks))
+    for start, end in zip([0, *ends[:-1]], ends, strict=True):
+        yield rows[order[start:end]]
 
 
 def cast_vote(finder: Finder, rows: NDArray[Any], size: int) -> Votes:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import KW_ONLY, asdict, dataclass, replace
+from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 
@@ -16,16 +16,15 @@ from privfield.mechanisms.forecasting.calls import learner_call
 from privfield.mechanisms.forecasting.forecast import Forecast, refused
 from privfield.mechanisms.forecasting.study import Study
 from privfield.mechanisms.moments.forecast import forecast_moments, forecast_threshold
-from privfield.mechanisms.moments.moments import Moments
-from privfield.mechanisms.moments.sums import sum_moments
+from privfield.mechanisms.moments.moments import Moments, sum_moments
 from privfield.mechanisms.worlds import small_tables
 from privfield.privacy.adjacency import Adjacency, Sensitivity
 from privfield.privacy.budgets import Budget, NonPrivate
 from privfield.privacy.laws import Noise
-from privfield.privacy.mechanism import Mechanism, Run, World
-from privfield.privacy.noise import NoiseLaw, choose_noise
+from privfield.privacy.mechanism import Additive, Run, World
+from privfield.privacy.noise import NoiseLaw, noise_in
 from privfield.privacy.randomness import Randomness
-from privfield.privacy.terms import Asked, Terms
+from privfield.privacy.terms import Terms
 from privfield.schema import Schema
 
 
@@ -55,36 +54,15 @@ def moment_sensitivity(
     return Sensitivity(l1 * unit_rows, l2_squared * unit_rows**2)
 
 
-def measure_moments(
-    data: Any,
-    budget: Budget | NonPrivate,
-    *,
-    schema: Schema | None = None,
-    names: Sequence[str] | None = None,
-    noise: str = "auto",
-    **asked: Unpack[Asked],
-) -> Moments:
-    """Sum x_i·x_j and x_i over all rows in one pass and add noise: the only private step.
+@dataclass(frozen=True, eq=False)
+class SecondMoments(Additive[Moments]):
+    """Sums of x_i·x_j and x_i over all rows in one pass, with additive noise.
 
     Arrays are read by one public rule: a value above 0 is +1, anything else (NaN too) is −1.
     Frames and files need a `schema` with two levels per variable: the second is +1. `noise` is
     "laplace", "gaussian" or "auto" (the one with less noise in this budget). Where the number of
     rows is private, it is released with noise as one more number.
-
-    >>> import numpy as np, privfield as pf
-    >>> rows = np.repeat([[1, 1], [-1, -1], [1, -1]], [500, 400, 100], axis=0)
-    >>> m = measure_moments(rows, pf.NON_PRIVATE)
-    >>> int(m.pairs[0, 1]), m.singles.tolist(), m.total
-    (800, [200, 0], 1000)
     """
-    terms = Terms.of(budget, unit_of(schema), **asked)
-    labels = check_variables(data, schema, names)
-    return SecondMoments(terms, names=labels, schema=schema, noise=noise).release(data)
-
-
-@dataclass(frozen=True, eq=False)
-class SecondMoments(Mechanism[Moments]):
-    """Sums of x_i·x_j and x_i, and the number of rows where it is private, with additive noise."""
 
     noun = "moments"
     page = "moments.md"
@@ -96,25 +74,13 @@ class SecondMoments(Mechanism[Moments]):
     schema: Schema | None = None
     noise: str = "auto"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.priced  # noqa: B018  # refuses noise that the budget does not admit
-
     @cached_property
     def priced(self) -> tuple[NoiseLaw, Budget | NonPrivate]:
         """The noise of every number, and what it costs."""
-        budget = self.terms.budget
-        if isinstance(budget, NonPrivate):
-            return NoiseLaw("none", 0.0), budget
         weight = 1 if self.schema is None else unit_weight(self.schema)
         with_count = not self.terms.rows_are_public
         moved = moment_sensitivity(self.terms.adjacency, len(self.names), with_count, weight)
-        return choose_noise(budget, moved, self.noise)
-
-    @property
-    def cost(self) -> Budget | NonPrivate:
-        """What the noise keeps."""
-        return self.priced[1]
+        return noise_in(self.terms.budget, moved, self.noise)
 
     @property
     def title(self) -> str:
@@ -124,15 +90,8 @@ class SecondMoments(Mechanism[Moments]):
 
     def request(self) -> dict[str, Any]:
         """Schema, names and noise."""
-        law = self.priced[0]
-        return {
-            "what": "moments",
-            "schema": None if self.schema is None else asdict(self.schema),
-            "names": self.names,
-            "noise": [law.name, law.scale],
-            "adjacency": str(self.terms.adjacency),
-            "insecure": self.terms.insecure_seed is not None,
-        }
+        noise = [self.priced[0].name, self.priced[0].scale]
+        return self.stated("moments", schema=self.schema, names=self.names, noise=noise)
 
     def open(self, data: Any) -> Run[Moments]:
         """Sum in one pass, then one draw of noise for all numbers."""

@@ -1,7 +1,8 @@
-"""What a release of moments holds."""
+"""Sums of ±1 variables and their products: exact, and as a release holds them."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,8 +11,11 @@ from numpy.typing import NDArray
 from privfield.errors import InputError
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import Budget, NonPrivate
-from privfield.privacy.noise import LAWS, LawName, NoiseLaw
+from privfield.privacy.noise import LawName, NoiseLaw, check_law
 from privfield.privacy.released import Released
+
+_BLOCK_CELLS = 1 << 23  # of float32 at a time
+_BLOCK_ROWS = 1 << 20  # sums of ±1 below 2²⁴ are exact in float32
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,10 +56,8 @@ class Moments(Released):
         size = self.total if self.count is None else self.count
         if isinstance(size, bool) or not isinstance(size, int | np.integer):
             raise InputError("total and count must be whole numbers.")
-        fits = self.scale == 0 if self.noise == "none" else 0 < self.scale < np.inf
-        if self.noise not in LAWS or not fits:
-            raise InputError(f"noise {self.noise!r} does not go with the scale {self.scale}.")
-        self.pairs.flags.writeable = self.singles.flags.writeable = False
+        check_law(self.noise, self.scale)
+        self._freeze()
 
     @property
     def rows(self) -> float:
@@ -76,8 +78,23 @@ class Moments(Released):
         return np.asarray(self.pairs / self.rows + np.eye(len(self.names)))
 
     def __repr__(self) -> str:
-        stamp = f"{self.stamp}. " if self.stamp else ""
-        return (
-            f"<{stamp}Moments of {len(self.names)} variables, {self.noise} noise of scale "
-            f"{self.scale:.4g}, cost {self.cost}, {self.adjacency}>"
-        )
+        noise = f"{self.noise} noise of scale {self.scale:.4g}"
+        return self._shown(f"Moments of {len(self.names)} variables, {noise}")
+
+
+def sum_moments(
+    batches: Iterable[NDArray[np.int8]], variables: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+    """Exact Σ x_i·x_j (zero diagonal), Σ x_i and the number of rows."""
+    pairs = np.zeros((variables, variables), np.int64)
+    singles = np.zeros(variables, np.int64)
+    rows = 0
+    step = max(1, min(_BLOCK_ROWS, _BLOCK_CELLS // max(variables, 1)))
+    for batch in batches:
+        for start in range(0, len(batch), step):
+            block = batch[start : start + step].astype(np.float32)
+            pairs += (block.T @ block).astype(np.int64)
+            singles += block.sum(axis=0, dtype=np.float64).astype(np.int64)
+        rows += len(batch)
+    np.fill_diagonal(pairs, 0)
+    return pairs, singles, rows

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from privfield.errors import InputError
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import Budget, NonPrivate
-from privfield.privacy.noise import LAWS, LawName, NoiseLaw
+from privfield.privacy.noise import LawName, NoiseLaw, check_law
 from privfield.privacy.released import Released
 
 Method = Literal["gaussian", "pmw", "sepfem", "fem"]
@@ -74,14 +74,10 @@ class ParityAnswers(Released):
             raise InputError(f"sums must have shape {(count,)}; got {self.sums.shape}.")
         if self.method not in get_args(Method):
             raise InputError(f"method must be one of {get_args(Method)}; got {self.method!r}.")
-        fits = self.scale == 0 if self.noise == "none" else 0 < self.scale < np.inf
-        if self.noise not in LAWS or not fits:
-            raise InputError(f"noise {self.noise!r} does not go with the scale {self.scale}.")
+        check_law(self.noise, self.scale)
         if not 0 < self.rows < np.inf:
             raise InputError(f"rows must be a number above 0; got {self.rows}.")
-        self.answers.flags.writeable = False
-        if self.sums is not None:
-            self.sums.flags.writeable = False
+        self._freeze()
 
     @cached_property
     def _places(self) -> dict[tuple[int, ...], int]:
@@ -109,8 +105,5 @@ class ParityAnswers(Released):
         return {(): 1.0, **dict(zip(self._places, self.answers.tolist(), strict=True))}
 
     def __repr__(self) -> str:
-        stamp = f"{self.stamp}. " if self.stamp else ""
-        return (
-            f"<{stamp}ParityAnswers: {len(self.answers):,} parities of up to {self.order} of "
-            f"{len(self.names)} variables by {self.method}, cost {self.cost}, {self.adjacency}>"
-        )
+        of = f"up to {self.order} of {len(self.names)} variables by {self.method}"
+        return self._shown(f"ParityAnswers: {len(self.answers):,} parities of {of}")

@@ -3,31 +3,32 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
-from dataclasses import KW_ONLY, asdict, dataclass, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import KW_ONLY, dataclass, replace
 from fractions import Fraction
+from itertools import chain, combinations
+from math import comb
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privfield.checks import check_whole_or_none
+from privfield.checks import check_declared_rows, check_degree, check_whole_or_none
+from privfield.data.signs import open_signs
 from privfield.data.table import row_key, unit_of, unit_weight
 from privfield.errors import InputError
-from privfield.mechanisms.frank_wolfe.steps import check_declared_rows
 from privfield.mechanisms.parities.answers import Method, ParityAnswers, count_sets
-from privfield.mechanisms.parities.counts import ParitySums
 from privfield.mechanisms.worlds import Build, small_tables
 from privfield.privacy.budgets import ZCDP, ApproxDP, Budget, NonPrivate, PureDP
 from privfield.privacy.mechanism import Mechanism, Run
-from privfield.privacy.noise import NoiseLaw
+from privfield.privacy.noise import NO_NOISE, NoiseLaw
 from privfield.privacy.randomness import Randomness
 from privfield.privacy.terms import Terms
 from privfield.schema import Schema
 
 _MOST_PARITIES = 1 << 22
 MOST_ROUNDS = 1_000_000
-NO_NOISE = NoiseLaw("none", 0.0)
+_BLOCK_ROWS = 1 << 17
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,21 +78,17 @@ class ParityMechanism(Mechanism[ParityAnswers]):
 
     def request(self) -> dict[str, Any]:
         """Schema, order, method and its settings."""
-        return {
-            "what": "parities",
-            "schema": None if self.schema is None else asdict(self.schema),
-            "names": self.names,
-            "order": self.order,
-            "method": self.method,
-            "settings": self.settings,
-            "adjacency": str(self.terms.adjacency),
-            "insecure": self.terms.insecure_seed is not None,
-        }
+        return self.stated(
+            "parities",
+            schema=self.schema,
+            names=self.names,
+            order=self.order,
+            method=self.method,
+            settings=self.settings,
+        )
 
     def open(self, data: Any) -> Run[ParityAnswers]:
         """Sum all parities in one pass; everything else follows from the sums."""
-        from privfield.data.signs import open_signs
-
         read = open_signs(data, self.schema)[0]
         if isinstance(data, np.ndarray) and data.shape[1] != self.variables:
             raise InputError(f"data must have {self.variables} columns; got {data.shape[1]}.")
@@ -209,16 +206,53 @@ def small_signs(
 
 def check_parity_order(order: object, variables: int) -> int:
     """The largest number of variables in a parity."""
-    whole = isinstance(order, int | np.integer) and not isinstance(order, bool)
-    if not whole or not 1 <= int(order) <= variables:  # type: ignore[call-overload]
-        raise InputError(
-            f"order must be a whole number from 1 to the number of variables, {variables}; "
-            f"got {order!r}."
-        )
-    degree: int = int(order)  # type: ignore[call-overload]
+    degree = check_degree(order, variables)
     if count_sets(variables, degree) > _MOST_PARITIES:
         raise InputError(
             f"order={degree}: {count_sets(variables, degree):,} parities of {variables} variables "
             f"are more than {_MOST_PARITIES:,}; use a smaller order or fewer variables."
         )
     return degree
+
+
+# -- exact sums of products of ±1 variables, 64 rows at a time ------------------------------------
+
+
+class ParitySums:
+    """Sums over rows of Π_{j in I} x_j for all `parity_sets`, of one set of rows or of many."""
+
+    def __init__(self, variables: int, order: int) -> None:
+        self._sizes = [_sets_of_size(variables, size) for size in range(1, order + 1)]
+
+    def of(self, batches: Iterable[NDArray[np.int8]]) -> tuple[NDArray[np.int64], int]:
+        """The sums over all rows of these batches, and how many rows there are.
+
+        A row's product is −1 where an odd number of its variables is −1: the sum is the number of
+        rows less twice the number of such rows.
+        """
+        from privfield.mechanisms.parities.kernels import add_odd_rows
+
+        odd = [np.zeros(len(sets), np.int64) for sets in self._sizes]
+        rows = 0
+        for batch in batches:
+            for start in range(0, len(batch), _BLOCK_ROWS):
+                bits = _packed(batch[start : start + _BLOCK_ROWS])
+                for sets, found in zip(self._sizes, odd, strict=True):
+                    add_odd_rows(bits, sets, found)
+            rows += len(batch)
+        return rows - 2 * np.concatenate(odd), rows
+
+
+def _sets_of_size(variables: int, size: int) -> NDArray[np.int32]:
+    """The `parity_sets` of that size, one line each."""
+    count = size * comb(variables, size)
+    members = chain.from_iterable(combinations(range(variables), size))
+    return np.fromiter(members, np.int32, count).reshape(-1, size)
+
+
+def _packed(signs: NDArray[np.int8]) -> NDArray[np.uint64]:
+    """One line of words per variable; a bit is set where the variable is −1. Padding is +1."""
+    words = -(-len(signs) // 64)
+    bits = np.zeros((signs.shape[1], 8 * words), np.uint8)
+    bits[:, : -(-len(signs) // 8)] = np.packbits(signs.T < 0, axis=1)
+    return bits.view(np.uint64)

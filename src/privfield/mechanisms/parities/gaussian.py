@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfield.mechanisms.parities.answers import Method, ParityAnswers, count_sets
-from privfield.mechanisms.parities.base import NO_NOISE, ParityMechanism, small_signs
+from privfield.mechanisms.parities.base import ParityMechanism, small_signs
 from privfield.privacy.adjacency import Adjacency, Sensitivity
 from privfield.privacy.budgets import Budget, NonPrivate
 from privfield.privacy.laws import Noise
-from privfield.privacy.mechanism import World
-from privfield.privacy.noise import NoiseLaw, choose_noise
+from privfield.privacy.mechanism import Additive, World
+from privfield.privacy.noise import NoiseLaw, noise_in
 from privfield.privacy.randomness import Randomness
 from privfield.privacy.terms import Terms
 
@@ -25,14 +25,10 @@ _BLOCK = 1 << 15  # sums that get their noise in one step: Ctrl-C works between 
 
 
 @dataclass(frozen=True, eq=False)
-class NoisyParities(ParityMechanism):
+class NoisyParities(Additive[ParityAnswers], ParityMechanism):
     """Gaussian noise on every sum, Laplace noise in a pure budget."""
 
     noun = "parities"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._calibrated  # noqa: B018  # refuses a budget that admits no noise
 
     @property
     def method(self) -> Method:
@@ -40,10 +36,9 @@ class NoisyParities(ParityMechanism):
         return "gaussian"
 
     @cached_property
-    def _calibrated(self) -> tuple[NoiseLaw, Budget | NonPrivate]:
+    def priced(self) -> tuple[NoiseLaw, Budget | NonPrivate]:
+        """The noise of every sum, and what it costs."""
         terms = self.terms
-        if not isinstance(terms.budget, Budget):
-            return NO_NOISE, terms.budget
         moved = parity_sensitivity(
             terms.adjacency,
             self.variables,
@@ -51,17 +46,12 @@ class NoisyParities(ParityMechanism):
             with_count=not terms.rows_are_public,
             unit_rows=self.unit_rows,
         )
-        return choose_noise(terms.budget, moved, "laplace" if terms.is_pure else "gaussian")
+        return noise_in(terms.budget, moved, "laplace" if terms.is_pure else "gaussian")
 
     @property
     def law(self) -> NoiseLaw:
         """The noise of every sum."""
-        return self._calibrated[0]
-
-    @property
-    def cost(self) -> Budget | NonPrivate:
-        """What that noise costs."""
-        return self._calibrated[1]
+        return self.priced[0]
 
     @property
     def settings(self) -> dict[str, Any]:

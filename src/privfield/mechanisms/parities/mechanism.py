@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, get_args
+from typing import Any, Unpack, get_args
 
-from privfield.checks import check_whole_or_none
+from privfield.checks import check_declared_rows, check_whole_or_none
 from privfield.data.signs import check_variables
 from privfield.data.table import unit_of
 from privfield.errors import InputError
-from privfield.mechanisms.frank_wolfe.steps import check_declared_rows
 from privfield.mechanisms.parities.answers import Method, ParityAnswers, count_sets
 from privfield.mechanisms.parities.base import MOST_ROUNDS, ParityMechanism, check_parity_order
 from privfield.mechanisms.parities.gaussian import NoisyParities
 from privfield.mechanisms.parities.pmw import MOST_VARIABLES, MultiplicativeWeights
 from privfield.mechanisms.parities.sepfem import MOST_SAMPLES, PerturbedLeader
-from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import Budget, NonPrivate
-from privfield.privacy.ledger import Ledger
-from privfield.privacy.terms import Terms
-from privfield.progress import ProgressCallback
+from privfield.privacy.terms import Asked, Terms
 from privfield.schema import Schema
 
 _GAUSSIAN_UP_TO = 100_000  # parities
@@ -33,15 +29,11 @@ def measure_parities(
     *,
     schema: Schema | None = None,
     names: Sequence[str] | None = None,
-    adjacency: str = "replace-one",
     declared_rows: int | None = None,
     rounds: int | None = None,
     samples: int | None = None,
     oracle: str = "auto",
-    ledger: Ledger | None = None,
-    job: str | None = None,
-    insecure_seed: int | None = None,
-    progress: ProgressCallback | None = None,
+    **asked: Unpack[Asked],
 ) -> ParityAnswers:
     """Estimate the mean of Π_{j in I} x_j for all sets I of 1 to `order` variables.
 
@@ -62,15 +54,7 @@ def measure_parities(
     >>> found.answer((0, 1)), found.as_dict()
     (0.8, {(): 1.0, (0,): 0.2, (1,): 0.0, (0, 1): 0.8})
     """
-    terms = Terms(
-        budget,
-        Adjacency.parse(adjacency),
-        unit=unit_of(schema),
-        ledger=ledger,
-        job=job,
-        insecure_seed=insecure_seed,
-        progress=progress,
-    )
+    terms = Terms.of(budget, unit_of(schema), **asked)
     mechanism = parity_mechanism(
         *(terms, check_variables(data, schema, names), order, method),
         schema=schema,

@@ -11,12 +11,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from privfield.data.signs import open_signs
-from privfield.data.table import unit_of
 from privfield.errors import InputError
 from privfield.mechanisms.forecasting.forecast import Forecast
 from privfield.mechanisms.forecasting.study import Study
 from privfield.mechanisms.frank_wolfe.forecast import Path
-from privfield.mechanisms.frank_wolfe.ising import sign_names
 from privfield.mechanisms.frank_wolfe.mechanism import check_width
 from privfield.mechanisms.frank_wolfe.polynomial import PolynomialFrankWolfe
 from privfield.mechanisms.frank_wolfe.trajectory import Trajectory
@@ -26,13 +24,11 @@ from privfield.mechanisms.parities.forecast import forecast_phases
 from privfield.mechanisms.parities.mechanism import parity_mechanism
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import Budget, NonPrivate
-from privfield.privacy.ledger import Ledger
 from privfield.privacy.mechanism import Mechanism, Run, World
 from privfield.privacy.randomness import Randomness
 from privfield.privacy.released import Released
 from privfield.privacy.rounding import exact
 from privfield.privacy.terms import Terms
-from privfield.progress import ProgressCallback
 from privfield.schema import Schema
 
 QUERY_SHARE = 0.1  # of ρ; benchmarks/parities.py compares shares
@@ -63,58 +59,15 @@ class PolynomialPhases(Released):
         return _sum(self.trajectory.cost, None if self.answers is None else self.answers.cost)
 
 
-def measure_polynomial(
-    data: Any,
-    budget: Budget | NonPrivate,
-    order: int,
-    width: float,
-    *,
-    queries: str = "auto",
-    query_share: float = QUERY_SHARE,
-    split: str = "shared",
-    steps: int | None = None,
-    schema: Schema | None = None,
-    adjacency: str = "replace-one",
-    declared_rows: int | None = None,
-    ledger: Ledger | None = None,
-    job: str | None = None,
-    insecure_seed: int | None = None,
-    progress: ProgressCallback | None = None,
-) -> PolynomialPhases:
-    """Regress on parities, answer parities up to `order` − 1: both read all rows, charged once.
+@dataclass(frozen=True, eq=False)
+class RegressionsAndParities(Mechanism[PolynomialPhases]):
+    """Regressions on parities, and answers to parities up to `order` − 1: both read all rows.
 
     ρ, or the ε of a pure budget, is split: `query_share` of it is for the answers. With
     `split="printed"`, for study, the first half of the rows is for the regressions and the second
-    for the answers, each with half the budget, as Zhang et al. 2020 have it; the claim is true,
-    but these halves need less.
+    for the answers, each with half the budget, as Zhang et al. 2020 have it (Algorithm 5); the
+    claim is true, but these halves need less.
     """
-    terms = Terms(
-        budget,
-        Adjacency.parse(adjacency),
-        unit=unit_of(schema),
-        ledger=ledger,
-        job=job,
-        insecure_seed=insecure_seed,
-        progress=progress,
-    )
-    mechanism = RegressionsAndParities(
-        terms,
-        names=sign_names(data, schema),
-        order=order,
-        width=width,
-        queries=queries,
-        query_share=query_share,
-        split=split,
-        steps=steps,
-        schema=schema,
-        declared_rows=declared_rows,
-    )
-    return mechanism.release(data)
-
-
-@dataclass(frozen=True, eq=False)
-class RegressionsAndParities(Mechanism[PolynomialPhases]):
-    """Two mechanisms, one after the other, on shares of one budget: Algorithm 5's two phases."""
 
     noun = "regressions and parities"
     page = "parities.md"

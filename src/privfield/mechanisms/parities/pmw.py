@@ -103,8 +103,7 @@ class MultiplicativeWeights(ParityRounds):
                     declared_rows=3,
                 )
                 starts = [units[:2], units[-2:]]
-                name = f"{variables} variables, {name}"
-                yield World(mechanism, units, build, starts, name)
+                yield World(mechanism, units, build, starts, f"{variables} variables, {name}")
 
 
 def default_rounds(variables: int, parities: int, rows: int, rho: Fraction) -> int:

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from privfield.checks import check_whole_or_none
 from privfield.errors import InputError
 from privfield.mechanisms.parities.answers import Method, ParityAnswers, count_sets
-from privfield.mechanisms.parities.base import ParityRounds, small_signs
-from privfield.mechanisms.parities.counts import ParitySums
+from privfield.mechanisms.parities.base import ParityRounds, ParitySums, small_signs
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.laws import Choice
 from privfield.privacy.mechanism import World

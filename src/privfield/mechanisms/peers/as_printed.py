@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privfield.data.network.outcomes import open_outcomes
 from privfield.data.network.public import PublicNetwork
 from privfield.errors import InputError
 from privfield.privacy.budgets import ApproxDP, Budget, NonPrivate, PureDP
@@ -74,20 +73,16 @@ def printed_draws(
 
 def measure_as_printed(
     network: PublicNetwork,
-    outcomes: Any,
+    read: Callable[[], NDArray[np.int8]],
     budget: Budget | NonPrivate,
-    *,
-    missing: str = "error",
-    schema: Any = None,
     insecure_seed: int | None = None,
 ) -> float:
-    """One run on private outcomes; what comes out is stamped NOT PRIVATE."""
+    """One run on the private outcomes that are read; what comes out is stamped NOT PRIVATE."""
     if not isinstance(budget, PureDP | ApproxDP):
         raise InputError('calibration="as-printed" needs a pf.PureDP or pf.ApproxDP budget.')
     if not network.attractive:
         raise InputError('calibration="as-printed" is for couplings that are not negative.')
     delta = budget.delta if isinstance(budget, ApproxDP) else 0.0
     constants = printed_constants(network.couplings, budget.epsilon, delta)
-    read: Callable[[], NDArray[np.int8]] = open_outcomes(outcomes, network.names, missing, schema)
     rng = np.random.default_rng(insecure_seed)
     return float(printed_draws(network.couplings, read(), constants, 1, rng)[0])

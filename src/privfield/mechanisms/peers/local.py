@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,42 +21,26 @@ from privfield.mechanisms.forecasting.forecast import Forecast
 from privfield.mechanisms.forecasting.study import Study
 from privfield.mechanisms.peers.forecast import forecast_local, refused_local
 from privfield.mechanisms.peers.laws import Ladder, rung_width
-from privfield.mechanisms.peers.mechanism import NetworkMechanism, outcome_terms
+from privfield.mechanisms.peers.mechanism import NetworkMechanism
 from privfield.mechanisms.peers.release import LocalRelease
 from privfield.mechanisms.peers.statistics import line_of_h, whole_discordance
 from privfield.mechanisms.peers.worlds import heavy_star, network_worlds, signed
-from privfield.privacy.adjacency import Sensitivity
-from privfield.privacy.budgets import ZCDP, Budget, NonPrivate, PureDP
+from privfield.privacy.budgets import ZCDP, Budget, NonPrivate
 from privfield.privacy.mechanism import World
-from privfield.privacy.noise import choose_noise
+from privfield.privacy.noise import pure_cost
 from privfield.privacy.randomness import Randomness
 from privfield.privacy.rounding import sqrt_below
-from privfield.privacy.terms import Asked, Terms
-from privfield.schema import Schema
+from privfield.privacy.terms import Terms
 
 LEAST, MOST = Fraction(1, 10_000), Fraction(10)  # ε at which drawing is quick
 
 
-def measure_network_local(
-    network: PublicNetwork,
-    outcomes: Any,
-    budget: Budget | NonPrivate,
-    *,
-    missing: str = "error",
-    schema: Schema | None = None,
-    **asked: Unpack[Asked],
-) -> LocalRelease:
-    """Release σᵀJσ with the inverse-sensitivity mechanism: `budget`-private if an outcome flips.
+@dataclass(frozen=True, eq=False)
+class LocalStatistic(NetworkMechanism[LocalRelease]):
+    """σᵀJσ with noise that adapts to the largest pull of the outcomes.
 
     ε must lie in [0.0001, 10]: elsewhere exact drawing may take very long.
     """
-    terms = outcome_terms(budget, **asked)
-    return LocalStatistic(terms, network=network, missing=missing, schema=schema).release(outcomes)
-
-
-@dataclass(frozen=True, eq=False)
-class LocalStatistic(NetworkMechanism[LocalRelease]):
-    """σᵀJσ with noise that adapts to the largest pull of the outcomes."""
 
     noun = "inverse sensitivity"
     releases = LocalRelease
@@ -139,8 +123,7 @@ def local_cost(budget: Budget | NonPrivate) -> tuple[Fraction, Budget]:
         raise InputError('budget: method="local" needs a privacy budget; got NON_PRIVATE.')
     if isinstance(budget, ZCDP):
         return sqrt_below(8 * budget.exact_rho), budget
-    cost = choose_noise(budget, Sensitivity(1, 1), "laplace")[1]
-    assert isinstance(cost, PureDP)
+    cost = pure_cost(budget)
     return cost.exact_epsilon, cost
 
 

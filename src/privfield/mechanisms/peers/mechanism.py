@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, TypeVar, Unpack
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,11 +12,8 @@ from numpy.typing import NDArray
 from privfield.data.network.outcomes import check_missing, open_outcomes, positive_level
 from privfield.data.network.public import PublicNetwork
 from privfield.mechanisms.peers.release import NetworkRelease
-from privfield.privacy.adjacency import NODE, Adjacency
-from privfield.privacy.budgets import Budget, NonPrivate
 from privfield.privacy.mechanism import OUTCOMES, Mechanism, Run
 from privfield.privacy.randomness import Randomness
-from privfield.privacy.terms import Asked, Terms
 from privfield.schema import Schema
 
 N = TypeVar("N", bound=NetworkRelease)
@@ -56,9 +53,3 @@ class NetworkMechanism(Mechanism[N]):
     @abstractmethod
     def _draw(self, signs: NDArray[np.int8], randomness: Randomness) -> N:
         """What is released of these outcomes."""
-
-
-def outcome_terms(budget: Budget | NonPrivate, **asked: Unpack[Asked]) -> Terms:
-    """Terms about the outcome of a node."""
-    asked.setdefault("adjacency", Adjacency.FLIP_OUTCOME)
-    return Terms.of(budget, NODE, **asked)

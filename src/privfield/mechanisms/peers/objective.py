@@ -14,7 +14,7 @@ from dataclasses import KW_ONLY, dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,18 +25,16 @@ from privfield.mechanisms.forecasting.forecast import Forecast
 from privfield.mechanisms.forecasting.study import Study
 from privfield.mechanisms.peers.forecast import forecast_objective
 from privfield.mechanisms.peers.laws import FirstCrossing
-from privfield.mechanisms.peers.mechanism import NetworkMechanism, outcome_terms
+from privfield.mechanisms.peers.mechanism import NetworkMechanism
 from privfield.mechanisms.peers.release import ObjectiveRelease
 from privfield.mechanisms.peers.statistics import LARGEST_SCALE
 from privfield.mechanisms.peers.worlds import anchored_star, heavy_star, network_worlds, signed
-from privfield.privacy.adjacency import Sensitivity
-from privfield.privacy.budgets import Budget, NonPrivate, PureDP
+from privfield.privacy.budgets import Budget, PureDP
 from privfield.privacy.mechanism import World
-from privfield.privacy.noise import NoiseLaw, choose_noise
+from privfield.privacy.noise import NoiseLaw, pure_cost
 from privfield.privacy.randomness import Randomness
 from privfield.privacy.rounding import decimals, exact, float_above, to_decimal
-from privfield.privacy.terms import Asked, Terms
-from privfield.schema import Schema
+from privfield.privacy.terms import Terms
 
 SHIFT = Fraction(639936, 100000)  # ≥ 2(2 + u*), u* tanh u* = 1: what a flip moves T by, over a
 STEP = Fraction(1, 256)  # of the grid of β
@@ -46,41 +44,12 @@ _CONTEXT = decimals(40)
 _STRONG, _SHORT = 128.0, Fraction(1, 16)  # couplings and bound of small worlds
 
 
-def measure_network_objective(
-    network: PublicNetwork,
-    outcomes: Any,
-    budget: Budget | NonPrivate,
-    *,
-    bound: float = 5.0,
-    guess: float = 1.0,
-    missing: str = "error",
-    schema: Schema | None = None,
-    **asked: Unpack[Asked],
-) -> ObjectiveRelease:
-    """Release β by objective perturbation: `budget`-private if an outcome flips; signed J too.
+@dataclass(frozen=True, eq=False)
+class PerturbedObjective(NetworkMechanism[ObjectiveRelease]):
+    """The grid point at which the pseudo-likelihood's equation with noise is solved; signed J too.
 
     It is ε-DP; in a budget of ρ it spends ε = √(2ρ). `guess` is a public guess of β.
     """
-    return PerturbedObjective(
-        outcome_terms(budget, **asked),
-        network=network,
-        missing=missing,
-        schema=schema,
-        bound=bound,
-        guess=guess,
-    ).release(outcomes)
-
-
-def pure_cost(budget: Budget) -> PureDP:
-    """The ε that such a budget buys."""
-    cost = choose_noise(budget, Sensitivity(1, 1), "laplace")[1]
-    assert isinstance(cost, PureDP)
-    return cost
-
-
-@dataclass(frozen=True, eq=False)
-class PerturbedObjective(NetworkMechanism[ObjectiveRelease]):
-    """The grid point at which the pseudo-likelihood's equation with noise is solved."""
 
     noun = "objective perturbation"
     releases = ObjectiveRelease

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,57 +17,33 @@ from privfield.errors import InputError
 from privfield.mechanisms.forecasting.forecast import Forecast
 from privfield.mechanisms.forecasting.study import Study
 from privfield.mechanisms.peers.forecast import forecast_statistic
-from privfield.mechanisms.peers.mechanism import NetworkMechanism, outcome_terms
+from privfield.mechanisms.peers.mechanism import NetworkMechanism
 from privfield.mechanisms.peers.release import StatisticRelease
 from privfield.mechanisms.peers.worlds import heavy_star, network_worlds, signed
 from privfield.privacy.adjacency import Sensitivity
-from privfield.privacy.budgets import ZCDP, Budget, NonPrivate, PureDP
+from privfield.privacy.budgets import Budget, NonPrivate
 from privfield.privacy.laws import Noise
 from privfield.privacy.mechanism import World
 from privfield.privacy.noise import (
+    NO_NOISE,
     NoiseLaw,
     check_noise,
     choose_noise,
-    gaussian_scale,
-    laplace_scale,
 )
 from privfield.privacy.randomness import Randomness
-from privfield.privacy.terms import Asked, Terms
-from privfield.schema import Schema
+from privfield.privacy.terms import Terms
 
 LARGEST_SCALE = 2.0**56  # noise on 64-bit whole numbers; beyond it could reach their ends
 _SHARE_OF_H = 3  # parts of the budget; every further statistic gets one
 
 
-def measure_network(
-    network: PublicNetwork,
-    outcomes: Any,
-    budget: Budget | NonPrivate,
-    *,
-    covariates: tuple[Covariate, ...] = (),
-    noise: str = "auto",
-    missing: str = "error",
-    schema: Schema | None = None,
-    **asked: Unpack[Asked],
-) -> StatisticRelease:
-    """Release σᵀJσ, and Σxσ of each covariate, with noise: `budget`-private if an outcome flips.
+@dataclass(frozen=True, eq=False)
+class NetworkStatistics(NetworkMechanism[StatisticRelease]):
+    """σᵀJσ, and Σxσ of each covariate, with additive noise, as whole numbers.
 
     Reversing one outcome moves σᵀJσ by at most 4·max_j Σ_i |J_ij| and Σxσ by at most 2·max|x|. The
     budget is shared 3 : 1 : … : 1. "auto" takes the noise with the smaller standard deviation.
     """
-    return NetworkStatistics(
-        outcome_terms(budget, **asked),
-        network=network,
-        missing=missing,
-        schema=schema,
-        covariates=covariates,
-        noise=noise,
-    ).release(outcomes)
-
-
-@dataclass(frozen=True, eq=False)
-class NetworkStatistics(NetworkMechanism[StatisticRelease]):
-    """σᵀJσ and sums of covariates with additive noise, as whole numbers."""
 
     noun = "network statistics"
     releases = StatisticRelease
@@ -171,27 +147,15 @@ def choose_laws(
     """
     check_noise(noise)
     if isinstance(budget, NonPrivate):
-        return (NoiseLaw("none", 0.0),) * len(sensitivities), budget
+        return (NO_NOISE,) * len(sensitivities), budget
     one = Sensitivity(1, 1)
     kind, cost = choose_noise(budget, one, noise)
     parts = [_SHARE_OF_H] + [1] * (len(sensitivities) - 1)
     shares = [Fraction(part, sum(parts)) for part in parts]
-    pairs = list(zip(sensitivities, shares, strict=True))
-    laws: tuple[NoiseLaw, ...]
-    if kind.name == "discrete-laplace":
-        assert isinstance(cost, PureDP)
-        epsilon = cost.exact_epsilon
-        laws = tuple(
-            NoiseLaw("discrete-laplace", laplace_scale(Sensitivity(s, s * s), epsilon * share))
-            for s, share in pairs
-        )
-    else:
-        assert isinstance(cost, ZCDP)
-        rho = cost.exact_rho
-        laws = tuple(
-            NoiseLaw("discrete-gaussian", gaussian_scale(Sensitivity(s, s * s), rho * share))
-            for s, share in pairs
-        )
+    laws = tuple(
+        choose_noise(cost * share, Sensitivity(s, s * s), kind.name)[0]
+        for s, share in zip(sensitivities, shares, strict=True)
+    )
     if max(law.scale for law in laws) > LARGEST_SCALE:
         raise InputError("budget is too small for this network: noise would exceed 64 bits.")
     return laws, cost

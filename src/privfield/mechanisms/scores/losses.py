@@ -67,8 +67,8 @@ class Losses(Protocol):
     what: str  # "a chain"
 
     @property
-    def stamp(self) -> str | None:
-        """Why the model protects nobody, if so: then its score does not either."""
+    def model(self) -> Model | ChainModel:
+        """One that protects nobody has a score that does not either."""
 
     @property
     def weight(self) -> int:
@@ -98,11 +98,6 @@ class RowLosses:
     model: Model
     schema: Schema
     what = "a model"
-
-    @property
-    def stamp(self) -> str | None:
-        """The model's."""
-        return self.model.stamp
 
     @property
     def weight(self) -> int:
@@ -208,11 +203,6 @@ class PersonLosses:
     alone: bool = False
     what = "a chain"
     weight = 1
-
-    @property
-    def stamp(self) -> str | None:
-        """The model's."""
-        return self.model.stamp
 
     def __post_init__(self) -> None:
         check_states(self.model, self.form)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -14,10 +14,9 @@ from privfield.data.sequences.form import COLUMNS, Columns, SequenceForm
 from privfield.data.sequences.read import Labelled
 from privfield.data.table import unit_of
 from privfield.errors import InputError
-from privfield.mechanisms.chains.worlds import small_sequences
 from privfield.mechanisms.scores.losses import Losses, PersonLosses, RowLosses, Steps
 from privfield.mechanisms.scores.score import ReleasedScore
-from privfield.mechanisms.worlds import rows_of, small_tables
+from privfield.mechanisms.worlds import rows_of, small_sequences, small_tables
 from privfield.models.base import Model
 from privfield.models.chain import ChainModel
 from privfield.models.ising import IsingModel, SpinModel
@@ -26,14 +25,12 @@ from privfield.models.polynomial import PolynomialMRF
 from privfield.privacy.adjacency import Sensitivity
 from privfield.privacy.budgets import Budget, NonPrivate
 from privfield.privacy.laws import Noise
-from privfield.privacy.ledger import Ledger
-from privfield.privacy.mechanism import Mechanism, Run, World
-from privfield.privacy.noise import NoiseLaw, choose_noise
+from privfield.privacy.mechanism import Additive, Run, World
+from privfield.privacy.noise import NoiseLaw, noise_in
 from privfield.privacy.randomness import Randomness
 from privfield.privacy.rounding import Number, exact
-from privfield.privacy.terms import Terms
-from privfield.progress import ProgressCallback
-from privfield.schema import Schema
+from privfield.privacy.terms import Charged, Terms
+from privfield.schema import Schema, check_schema
 
 LEAST = Fraction(1, 1024)
 MOST = 1 << 20
@@ -52,10 +49,7 @@ def release_score(
     columns: Columns = COLUMNS,
     unknown: object = None,
     unit: str | None = None,
-    ledger: Ledger | None = None,
-    job: str | None = None,
-    insecure_seed: int | None = None,
-    progress: ProgressCallback | None = None,
+    **charged: Unpack[Charged],
 ) -> ReleasedScore:
     """How well a model predicts records that it has not seen: their log-likelihood plus noise.
 
@@ -76,7 +70,8 @@ def release_score(
     (10000, -1.3)
     """
     if isinstance(model, ChainModel):
-        form = sequence_form(model, schema, columns, unknown, unit)
+        states = model.states if schema is None else None
+        form = SequenceForm.of(states, unknown, schema, columns, unit)
         alone = people is None and isinstance(data, list | tuple | np.ndarray | None)
         losses: Losses = PersonLosses(model, form, alone)
         whose = form.unit
@@ -86,24 +81,16 @@ def release_score(
                 "people, columns, unknown and unit go with a chain; for rows of a table the schema "
                 "says who is who, and what odd values are read as."
             )
-        losses = RowLosses(model, check_schema(model, schema))
+        losses = RowLosses(model, schema_of(model, schema))
         whose = unit_of(losses.schema)
-    terms = Terms.of(
-        budget,
-        whose,
-        adjacency=adjacency,
-        ledger=ledger,
-        job=job,
-        insecure_seed=insecure_seed,
-        progress=progress,
-    )
+    terms = Terms.of(budget, whose, adjacency=adjacency, **charged)
     most = check_bound(losses.default_bound if bound is None else bound)
     mechanism = HeldOutScore(terms, losses=losses, bound=most)
     return mechanism.release(data if people is None else Labelled(data, people))
 
 
 @dataclass(frozen=True, eq=False)
-class HeldOutScore(Mechanism[ReleasedScore]):
+class HeldOutScore(Additive[ReleasedScore]):
     """A sum of clipped losses, and of how many there are where that is private."""
 
     noun = "scores"
@@ -125,36 +112,29 @@ class HeldOutScore(Mechanism[ReleasedScore]):
         return Steps.of(self.bound, self.public)
 
     @cached_property
-    def _noise(self) -> tuple[NoiseLaw, Budget | NonPrivate]:
-        budget, steps = self.terms.budget, self.steps
-        if isinstance(budget, NonPrivate):
-            return NoiseLaw("none", 0.0), budget
+    def priced(self) -> tuple[NoiseLaw, Budget | NonPrivate]:
+        """The noise of both sums, and what it costs."""
+        steps = self.steps
         lost = self.losses.weight * steps.most
         counted = 0 if self.public else self.losses.weight * steps.each
-        return choose_noise(budget, Sensitivity(lost + counted, lost**2 + counted**2))
-
-    @property
-    def cost(self) -> Budget | NonPrivate:
-        """What the noise spends."""
-        return self._noise[1]
+        moved = Sensitivity(lost + counted, lost**2 + counted**2)
+        return noise_in(self.terms.budget, moved)
 
     @property
     def title(self) -> str:
         """Of which kind of model."""
-        return f"log-likelihood of {self.losses.what} with {self._noise[0].name} noise"
+        return f"log-likelihood of {self.losses.what} with {self.priced[0].name} noise"
 
     def request(self) -> dict[str, Any]:
         """The model, how records are read, the grid and the noise."""
-        law, steps = self._noise[0], self.steps
-        return {
-            "what": "score",
+        law, steps = self.priced[0], self.steps
+        return self.stated(
+            "score",
             **self.losses.request(),
-            "steps": [steps.grid, steps.most, None if self.public else steps.each],
-            "noise": [law.name, law.scale],
-            "unit": str(self.terms.unit),
-            "adjacency": str(self.terms.adjacency),
-            "insecure": self.terms.insecure_seed is not None,
-        }
+            steps=[steps.grid, steps.most, None if self.public else steps.each],
+            noise=[law.name, law.scale],
+            unit=str(self.terms.unit),
+        )
 
     def open(self, data: Any) -> Run[ReleasedScore]:
         """Add up losses, then one draw of noise."""
@@ -164,14 +144,14 @@ class HeldOutScore(Mechanism[ReleasedScore]):
             lost, counted = (min(each, _LARGEST) for each in total(randomness))
             self.terms.tell("adding noise")
             values = np.array([lost] if self.public else [lost, counted], np.int64)
-            noisy = randomness.draw("score", Noise.on(self._noise[0], values.size), values)
+            noisy = randomness.draw("score", Noise.on(self.priced[0], values.size), values)
             number = counted if self.public else int(noisy[1]) / self.steps.each
             return self._released(int(noisy[0]), number)
 
         return run
 
     def _released(self, lost: int, number: int | float) -> ReleasedScore:
-        law, steps = self._noise[0], self.steps
+        law, steps = self.priced[0], self.steps
         return ReleasedScore(
             -lost / steps.grid,
             number,
@@ -181,7 +161,7 @@ class HeldOutScore(Mechanism[ReleasedScore]):
             self.cost,
             self.terms.adjacency,
             str(self.terms.unit),
-            self.terms.stamp or self.losses.stamp,
+            self.terms.stamp or self.losses.model.stamp,
         )
 
     @classmethod
@@ -205,17 +185,6 @@ class HeldOutScore(Mechanism[ReleasedScore]):
             yield World(mechanism, histories, build, [histories[:2]], f"sequences, {name}")
 
 
-def sequence_form(
-    model: ChainModel,
-    schema: Schema | None,
-    columns: Columns,
-    unknown: object,
-    unit: str | None,
-) -> SequenceForm:
-    """How sequences are read for a chain: by its own states, or as a schema says."""
-    return SequenceForm.of(model.states if schema is None else None, unknown, schema, columns, unit)
-
-
 def check_bound(bound: object) -> Fraction:
     """The most that a row or a person may lose, in nats, or an `InputError`."""
     most = exact(bound, "bound")
@@ -224,7 +193,7 @@ def check_bound(bound: object) -> Fraction:
     return most
 
 
-def check_schema(model: object, schema: Schema | None) -> Schema:
+def schema_of(model: object, schema: Schema | None) -> Schema:
     """The schema by which rows are read: the model's own, or one with the same variables."""
     if not isinstance(model, MarkovRandomField | IsingModel | PolynomialMRF):
         raise InputError(
@@ -233,8 +202,7 @@ def check_schema(model: object, schema: Schema | None) -> Schema:
         )
     if schema is None:
         return model.schema
-    if not isinstance(schema, Schema):
-        raise InputError(f"schema must be a pf.Schema; got {type(schema).__name__}.")
+    check_schema(schema)
     same = schema.names == model.schema.names and schema.shape == model.schema.shape
     if same and not isinstance(model, SpinModel):  # of ±1 variables the second level is +1
         mine, theirs = model.schema.variables, schema.variables

@@ -1,15 +1,22 @@
-"""A released log-likelihood: what leaves the private side."""
+"""How well a model predicts: a released log-likelihood, and an exact one for the data's owner."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from privfield.data.sequences.form import SequenceForm
+from privfield.data.sequences.read import SequenceSource
+from privfield.mechanisms.scores.losses import check_states
+from privfield.models.chain import ChainModel
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import Budget, NonPrivate
 from privfield.privacy.noise import NoiseLaw
 from privfield.privacy.released import Released
+
+PRIVATE = "PRIVATE: for the data's owner"
 
 
 @dataclass(frozen=True, repr=False)
@@ -58,4 +65,37 @@ class ReleasedScore(Released):
             f"<{stamp}Log-likelihood {self.log_likelihood:.6g} ± {self.margin():.3g} (95% of the "
             f"privacy noise), {self.mean:.6g} each, cost {self.cost} for one {self.unit}, "
             f"{self.adjacency}>"
+        )
+
+
+def owner_score(
+    model: ChainModel, sequences: Any, form: SequenceForm, people: Any = None
+) -> OwnerScore:
+    """The exact log-likelihood: PRIVATE, for the data's owner only."""
+    check_states(model, form)
+    scores = model.scores(SequenceSource(form.states, sequences, people, form.columns).read())
+    return OwnerScore(float(scores.sum()), len(scores))
+
+
+@dataclass(frozen=True, repr=False)
+class OwnerScore:
+    """PRIVATE: exact log-likelihood of records. For the data's owner, never to publish or store."""
+
+    log_likelihood: float
+    people: int
+
+    @property
+    def stamp(self) -> str:
+        """Says that nothing protects these numbers."""
+        return PRIVATE
+
+    @property
+    def mean(self) -> float:
+        """Log-likelihood per person, in nats; NaN without people."""
+        return self.log_likelihood / self.people if self.people else float("nan")
+
+    def __repr__(self) -> str:
+        return (
+            f"<{PRIVATE} only, never publish it: log-likelihood {self.log_likelihood:.6g} "
+            f"of {self.people:,} people, {self.mean:.6g} each>"
         )

@@ -16,16 +16,18 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from itertools import combinations
 from math import prod
 
 import numpy as np
 
 from privfield.algebra.contrasts import Scope, closure, subsets
+from privfield.checks import check_one_of
 from privfield.errors import InputError
 from privfield.privacy.adjacency import Adjacency, Sensitivity, marginal_sensitivity
 from privfield.privacy.budgets import Budget, NonPrivate
-from privfield.privacy.noise import NoiseLaw, check_noise, choose_noise
+from privfield.privacy.noise import NO_NOISE, NoiseLaw, check_noise, choose_noise
 from privfield.privacy.rounding import float_above, sqrt_above
 
 DESIGNS = ("auto", "uniform", "cells", "residual")
@@ -73,12 +75,10 @@ class Task:
 
 def choose_design(task: Task, budget: Budget | NonPrivate, design: str, noise: str) -> Design:
     """The design asked for, or with "auto" the best one that the budget admits."""
-    if design not in DESIGNS:
-        raise InputError(f"design must be one of {', '.join(map(repr, DESIGNS))}; got {design!r}.")
+    check_one_of(design, "design", DESIGNS)
     kind = check_noise(noise)
     if isinstance(budget, NonPrivate):
-        law = NoiseLaw("none", 0.0)
-        parts = tuple(Part(clique, False, law) for clique in task.cliques)
+        parts = tuple(Part(clique, False, NO_NOISE) for clique in task.cliques)
         return Design("uniform", parts, budget, 0.0)
     if design == "residual":
         return _residual(task, budget, kind)
@@ -100,19 +100,11 @@ def _by_cells(task: Task, budget: Budget, kind: str) -> Design:
     """Shares by size for each kind of noise that the budget admits; the better one."""
     sizes = [w * task.cells(c) for w, c in zip(task.weights, task.cliques, strict=True)]
     kinds = ["laplace", "gaussian"] if kind == "auto" else [kind]
-    if kind == "auto" and not _admits_gaussian(budget):
+    if kind == "auto" and budget.is_pure:
         kinds = ["laplace"]
     powers = {"laplace": 1 / 3, "gaussian": 1 / 2}
     found = [_tables(task, budget, k, [s ** powers[k] for s in sizes], "cells") for k in kinds]
     return min(found, key=lambda each: each.variance)
-
-
-def _admits_gaussian(budget: Budget) -> bool:
-    try:
-        choose_noise(budget, Sensitivity(1, 1), "gaussian")
-    except InputError:
-        return False
-    return True
 
 
 def _tables(task: Task, budget: Budget, kind: str, shares: Sequence[float], name: str) -> Design:
@@ -138,19 +130,29 @@ def _tables(task: Task, budget: Budget, kind: str, shares: Sequence[float], name
 
 def _predict(task: Task, parts: Sequence[Part]) -> float:
     """Σ w·Σ cells' variances when everything measured is averaged by precision."""
+    noise = interaction_noise(tuple(parts), task.shape)
+    return sum(much * noise[scope] for scope, much in _importance(task).items() if much > 0)
+
+
+@lru_cache(maxsize=32)
+def interaction_noise(parts: tuple[Part, ...], shape: tuple[int, ...]) -> dict[Scope, float]:
+    """The noise variance of a cell of each interaction, all tables put together."""
+
+    def cells(scope: Scope) -> int:
+        return prod(shape[v] for v in scope)
+
     variances = {law: law.deviation**2 for law in {part.law for part in parts}}
     precision: dict[Scope, float] = {}
     for part in parts:
         variance = max(variances[part.law], _LEAST_VARIANCE)
         scope = tuple(sorted(part.scope))
         if part.centred:
-            precision[scope] = precision.get(scope, 0.0) + task.cells(scope) ** 2 / variance
+            precision[scope] = precision.get(scope, 0.0) + cells(scope) ** 2 / variance
             continue
         for inner in subsets(scope):
-            outside = task.cells(scope) / task.cells(inner)
+            outside = cells(scope) / cells(inner)
             precision[inner] = precision.get(inner, 0.0) + 1 / (variance * outside)
-    importance = _importance(task)
-    return sum(much / precision[scope] for scope, much in importance.items() if much > 0)
+    return {scope: 1 / much for scope, much in precision.items()}
 
 
 def _importance(task: Task) -> dict[Scope, float]:
@@ -171,7 +173,7 @@ def _importance(task: Task) -> dict[Scope, float]:
 
 def _admits_residual(task: Task, budget: Budget, kind: str) -> bool:
     patterns = sum(3 ** len(clique) for clique in task.cliques)  # of all sub-cliques
-    return kind != "laplace" and _admits_gaussian(budget) and patterns <= _MOST_PATTERNS
+    return kind != "laplace" and not budget.is_pure and patterns <= _MOST_PATTERNS
 
 
 def _residual(task: Task, budget: Budget, kind: str) -> Design:

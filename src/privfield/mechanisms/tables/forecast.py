@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from dataclasses import replace
 from math import prod
 
 from privfield.algebra.contrasts import Scope, subsets
@@ -25,16 +25,15 @@ from privfield.mechanisms.forecasting.reference import (
 )
 from privfield.mechanisms.forecasting.sizes import table_memory, table_seconds
 from privfield.mechanisms.forecasting.study import Study
-from privfield.mechanisms.tables.design import Design, Part
-from privfield.privacy.adjacency import Sensitivity
-from privfield.privacy.budgets import Budget, PureDP
-from privfield.privacy.noise import choose_noise
+from privfield.mechanisms.tables.design import Design
+from privfield.mechanisms.tables.design import interaction_noise as interaction_noise
+from privfield.privacy.budgets import Budget
+from privfield.privacy.noise import pure_cost
 from privfield.words import times_text
 
 MAIN_EFFECT = 0.5  # RMS log-potential of a single variable
 Variances = dict[Scope, float]
 
-_LEAST_VARIANCE = 1e-100
 _USELESS = 5.0  # noise over sampling, beyond which tables say next to nothing
 _STATISTIC = "cell of a table"
 
@@ -97,39 +96,11 @@ def noise_at(study: Study, design_at: Callable[[Study], Design]) -> tuple[Varian
     """V_s in rows, the noise of a cell, and the design; budgets near the one asked about keep its
     design, with other scales."""
     near = type(study.budget) is type(study.first_budget)
-    design = design_at(study_at(study, study.first_budget) if near else study)
+    design = design_at(replace(study, budget=study.first_budget) if near else study)
     factor = scale_factor(design, study.first_budget, study.budget) if near else 1.0
     variances = interaction_noise(design.parts, study.shape)
     noise = {scope: v * factor / study.grid**2 for scope, v in variances.items()}
     return noise, _cell_noise(study, design, noise, factor), design
-
-
-def study_at(study: Study, budget: Budget) -> Study:
-    """The same with another budget."""
-    from dataclasses import replace
-
-    return study if study.budget == budget else replace(study, budget=budget)
-
-
-@lru_cache(maxsize=32)
-def interaction_noise(parts: tuple[Part, ...], shape: tuple[int, ...]) -> Variances:
-    """V_s: the noise variance of a cell of each interaction, all tables put together."""
-
-    def cells(scope: Scope) -> int:
-        return prod(shape[v] for v in scope)
-
-    variances = {law: law.deviation**2 for law in {part.law for part in parts}}
-    precision: Variances = {}
-    for part in parts:
-        variance = max(variances[part.law], _LEAST_VARIANCE)
-        scope = tuple(sorted(part.scope))
-        if part.centred:
-            precision[scope] = precision.get(scope, 0.0) + cells(scope) ** 2 / variance
-            continue
-        for inner in subsets(scope):
-            outside = cells(scope) / cells(inner)
-            precision[inner] = precision.get(inner, 0.0) + 1 / (variance * outside)
-    return {scope: 1 / much for scope, much in precision.items()}
 
 
 def scale_factor(design: Design, base: Budget, budget: Budget) -> float:
@@ -137,11 +108,7 @@ def scale_factor(design: Design, base: Budget, budget: Budget) -> float:
     if base == budget:
         return 1.0
     if design.parts[0].law.name == "discrete-laplace":
-        one = Sensitivity(1, 1)
-        old, new = (choose_noise(each, one, "laplace")[1] for each in (base, budget))
-        assert isinstance(old, PureDP)
-        assert isinstance(new, PureDP)
-        return (old.epsilon / new.epsilon) ** 2
+        return (pure_cost(base).epsilon / pure_cost(budget).epsilon) ** 2
     return base.rho / budget.rho
 
 

@@ -11,12 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfield.algebra.contrasts import cell_variance, centre, combine
+from privfield.checks import check_one_of
 from privfield.errors import InputError
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import Budget, NonPrivate
 from privfield.privacy.noise import LAWS, LawName, NoiseLaw
 from privfield.privacy.released import Released
-from privfield.schema import Schema
+from privfield.schema import Schema, check_schema
+from privfield.words import counted
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,8 +53,7 @@ class Measurements(Released):
         if not self.centred:
             object.__setattr__(self, "centred", (False,) * len(self.cliques))
         _validate(self)
-        for table in self.tables:
-            table.flags.writeable = False
+        self._freeze()
 
     @classmethod
     def from_tables(
@@ -175,20 +176,14 @@ class Measurements(Released):
         raise InputError(f"clique {tuple(clique)!r} was not measured; see .cliques for what was.")
 
     def __repr__(self) -> str:
-        stamp = f"{self.stamp}. " if self.stamp else ""
         cells = sum(table.size for table in self.tables)
-        tables = f"{len(self.tables)} noisy table{'s' * (len(self.tables) != 1)}"
-        return (
-            f"<{stamp}{tables}, {cells:,} cells, {self.noise} noise, "
-            f"cost {self.cost}, {self.adjacency}>"
-        )
+        tables = counted(len(self.tables), "noisy table")
+        return self._shown(f"{tables}, {cells:,} cells, {self.noise} noise")
 
 
 def _validate(m: Measurements) -> None:
-    if not isinstance(m.schema, Schema):
-        raise InputError(f"schema must be a pf.Schema; got {type(m.schema).__name__}.")
-    if m.noise not in LAWS:
-        raise InputError(f"noise must be one of {', '.join(map(repr, LAWS))}; got {m.noise!r}.")
+    check_schema(m.schema)
+    check_one_of(m.noise, "noise", LAWS)
     if not len(m.cliques) == len(m.tables) == len(m.scales) == len(m.centred):
         raise InputError(
             f"cliques, tables and scales must be equally many; "

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import KW_ONLY, asdict, dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,13 +24,11 @@ from privfield.mechanisms.worlds import small_tables
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import Budget, NonPrivate
 from privfield.privacy.laws import Noise
-from privfield.privacy.ledger import Ledger
 from privfield.privacy.mechanism import Mechanism, Run, World
 from privfield.privacy.noise import LawName
 from privfield.privacy.randomness import Randomness
-from privfield.privacy.terms import Terms
-from privfield.progress import ProgressCallback
-from privfield.schema import Schema
+from privfield.privacy.terms import Charged, Terms
+from privfield.schema import Schema, check_schema
 
 _NEWS_ROWS = 1_000_000
 
@@ -44,10 +42,7 @@ def measure(
     noise: str = "auto",
     design: str = "uniform",
     weights: Sequence[float] | None = None,
-    ledger: Ledger | None = None,
-    job: str | None = None,
-    insecure_seed: int | None = None,
-    progress: ProgressCallback | None = None,
+    **charged: Unpack[Charged],
 ) -> Measurements:
     """Count the cliques' contingency tables in one pass and add noise: the only private step.
 
@@ -57,20 +52,12 @@ def measure(
     tables ("cells"), on every interaction once ("residual", Gaussian noise only), or the best of
     them ("auto"), where `weights` may say how much each clique matters. With a `ledger` the cost is
     on disk before any record is read; the same `job` again returns what it released before and
-    costs nothing.
-    `insecure_seed` makes the noise repeatable and the result NOT PRIVATE.
+    costs nothing. `progress` is told how far it is. `insecure_seed` makes the noise repeatable and
+    the result NOT PRIVATE.
 
     Values outside the schema are read as the schema says; they never raise.
     """
-    terms = Terms.of(
-        budget,
-        unit_of(schema),
-        adjacency=adjacency,
-        ledger=ledger,
-        job=job,
-        insecure_seed=insecure_seed,
-        progress=progress,
-    )
+    terms = Terms.of(budget, unit_of(schema), adjacency=adjacency, **charged)
     mechanism = ContingencyTables(
         terms,
         schema=schema,
@@ -142,15 +129,13 @@ class ContingencyTables(Mechanism[Measurements]):
     def request(self) -> dict[str, Any]:
         """Schema, cliques, noise and design."""
         parts = self.chosen.parts
-        return {
-            "what": "marginals",
-            "schema": asdict(self.schema),
-            "cliques": self.cliques,
-            "noise": [self._law, [part.law.scale for part in parts]],
-            "design": [self._scopes, [part.centred for part in parts]],
-            "adjacency": str(self.terms.adjacency),
-            "insecure": self.terms.insecure_seed is not None,
-        }
+        return self.stated(
+            "marginals",
+            schema=self.schema,
+            cliques=self.cliques,
+            noise=[self._law, [part.law.scale for part in parts]],
+            design=[self._scopes, [part.centred for part in parts]],
+        )
 
     def open(self, data: Any) -> Run[Measurements]:
         """Count all tables in one pass, then one draw of noise for all cells."""
@@ -235,8 +220,7 @@ def _design(
 
 def check_cliques(schema: Schema, cliques: Sequence[Sequence[str]]) -> tuple[tuple[str, ...], ...]:
     """Cliques of a schema, each once, or an `InputError`."""
-    if not isinstance(schema, Schema):
-        raise InputError(f"schema must be a pf.Schema; got {type(schema).__name__}.")
+    check_schema(schema)
     if isinstance(cliques, str) or not isinstance(cliques, Sequence) or not cliques:
         raise InputError("cliques must be a list of tuples of variable names, at least one.")
     seen: set[frozenset[int]] = set()
