@@ -7,7 +7,6 @@ import argparse
 import contextlib
 import io
 import json
-import multiprocessing
 import os
 import random
 import shutil
@@ -20,6 +19,7 @@ import time
 import warnings
 from collections import Counter
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -144,34 +144,69 @@ def start(arguments, fresh):
     return pid
 
 
-def kills(folder, many, rng):
+def used_time(pid):
+    """CPU seconds of a process so far: its own clock, however busy the machine is (Linux)."""
+    return time.clock_gettime((~pid << 3) | 2)
+
+
+def killed(pid, moment):
+    """`kill -9` after so many CPU seconds; returns whether it came before the end."""
+    while (ended := os.waitpid(pid, os.WNOHANG))[0] == 0:
+        if used_time(pid) >= moment:
+            os.kill(pid, signal.SIGKILL)
+            ended = os.waitpid(pid, 0)
+            break
+        time.sleep(0.0005)
+    return os.WIFSIGNALED(ended[1])
+
+
+def lasting(folder, cliques, fresh):
+    """CPU seconds until the charge, and until the end: the means of some runs."""
+    found = []
+    for number in range(2 if fresh else 4):
+        ledger = folder / f"timed{number}.ledger"  # it is made just before the charge
+        pid, charged, now = start(command(folder, ledger, "timed", cliques), fresh), None, 0.0
+        while os.waitpid(pid, os.WNOHANG)[0] == 0:
+            now = used_time(pid)
+            charged = now if charged is None and ledger.exists() else charged
+            time.sleep(0.0005)
+        check(charged is not None, "a fit did not charge")
+        found.append((charged, now))
+        ledger.unlink()
+    return np.mean(found, axis=0)
+
+
+def moments(folder):
+    """How to draw a moment for each kind of run: over all of it, or from the charge on."""
+    times = {
+        (fresh, cliques): lasting(folder, cliques, fresh)
+        for fresh in (False, True)
+        for cliques in ("all-pairs", "learn")
+    }
+
+    def draw(fresh, cliques, late, rng):
+        charge, end = times[fresh, cliques]
+        loaded = max(0.0, charge - times[False, cliques][0]) if fresh else 0.0
+        return rng.uniform(charge if late else loaded, end)
+
+    return draw
+
+
+def kills(folder, many, programs, rng):
     """Kill fits at random moments; each is then finished by the same command."""
     study(folder)
     ledger, found = folder / "killed.ledger", Counter()
-    lasting = {}
-    for fresh in (False, True):
-        for cliques in ("all-pairs", "learn"):
-            begun = time.monotonic()
-            arguments = command(folder, folder / "other.ledger", f"w{fresh}{cliques}", cliques)
-            if fresh:
-                line = [sys.executable, "-m", "privfield", *arguments]
-                subprocess.run(line, capture_output=True, check=True)
-            else:
-                fit(arguments)  # compiles
-                arguments = command(folder, folder / "other.ledger", f"v{cliques}", cliques)
-                begun = time.monotonic()
-                fit(arguments)
-            lasting[fresh, cliques] = time.monotonic() - begun
+    for cliques in ("all-pairs", "learn"):  # compiles, and loads
+        fit(command(folder, folder / "other.ledger", cliques, cliques))
+    draw = moments(folder)
     for number in range(many):
-        fresh, cliques = number % 30 == 29, ("all-pairs", "learn")[number % 2]
+        fresh, cliques = number < programs, ("all-pairs", "learn")[number % 2]
         job = f"job{number}"
         arguments = command(folder, ledger, job, cliques)
         known = {}
         for _ in range(rng.choice([1, 1, 2])):  # some are killed twice
-            pid = start(arguments, fresh)
-            time.sleep(rng.uniform(0.3 if fresh else 0, 1.05) * lasting[fresh, cliques])
-            os.kill(pid, signal.SIGKILL)
-            ended = os.waitpid(pid, 0)[1]
+            moment = draw(fresh, cliques, number // 2 % 2, rng)
+            in_time = killed(start(arguments, fresh), moment)
             once = charges(ledger, job)
             check(once <= 1, f"{job} was charged {once} times")
             now = outcomes(ledger, job) if once else {}
@@ -180,8 +215,9 @@ def kills(folder, many, rng):
                 check(known.items() <= now.items(), f"an outcome of {job} was lost or changed")
             known |= now
         when = "before the charge" if not once else "between charge and result"
-        when = when if result is None else "after the result"
-        found[when if os.WIFSIGNALED(ended) else "after its end"] += 1
+        when = when if result is None else "between result and model file"
+        when = "after the model file" if (folder / f"{job}.pf").exists() else when
+        found[when if in_time else "not in time"] += 1
         with journalled() as used:
             fit(arguments)
         check(charges(ledger, job) == 1, f"{job} was not charged once")
@@ -207,47 +243,60 @@ def kills(folder, many, rng):
 # -- races -----------------------------------------------------------------------------------------
 
 
-def racer(path, number, gate, answers):
-    """Takes what it can of one budget, then does the job that all have in common."""
-    data = np.random.default_rng(1).integers(0, 2, (50, 2))
-    schema = pf.Schema({"a": 2, "b": 2})
-    ledger = pf.Ledger(path)
-    gate.wait()
-    for turn in range(6):
-        try:
-            job = f"racer {number} {turn}"
-            pf.measure(data, schema, [("a", "b")], pf.PureDP(1), ledger=ledger, job=job)
-            answers.put("released")
-        except pf.BudgetRefused:
-            answers.put("refused")
-    common = pf.measure(
-        data, schema, [("a",)], pf.PureDP(1), ledger=pf.Ledger(f"{path}2"), job="all"
-    )
-    answers.put(common.tables[0].tolist())
+def sleeps(pid):
+    """Whether a process waits for something else than a processor (Linux)."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "S"
 
 
-def races(folder, racers):
-    """All at once: the total holds, and one job has one result."""
-    path = folder / "raced.ledger"
-    pf.Ledger(path, total=pf.PureDP(20))
-    pf.Ledger(f"{path}2", total=pf.PureDP(1))
-    context = multiprocessing.get_context("fork")
-    gate, answers = context.Barrier(racers), context.Queue()
-    inputs = [(str(path), number, gate, answers) for number in range(racers)]
-    children = [context.Process(target=racer, args=each) for each in inputs]
-    for child in children:
-        child.start()
-    found = [answers.get(timeout=300) for _ in range(7 * racers)]
-    for child in children:
-        child.join()
-    tables = [each for each in found if isinstance(each, list)]
-    counted = Counter(each for each in found if isinstance(each, str))
-    most = min(20, 6 * racers)
-    check(counted["released"] == len(pf.Ledger(path).charges()) == most, f"{counted} of {most}")
-    check(pf.Ledger(path).spent.epsilon == most, "the sum is wrong")
-    check(len(tables) == racers and all(each == tables[0] for each in tables), "two results")
-    check(len(pf.Ledger(f"{path}2").charges()) == 1, "the common job was not charged once")
-    return counted
+def racing(lines, ledger):
+    """Programs that all wait for one ledger and get it at once: exit codes and error texts."""
+    with contextlib.closing(sqlite3.connect(ledger, isolation_level=None)) as gate:
+        gate.execute("BEGIN EXCLUSIVE")
+        pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
+        line = [sys.executable, "-m", "privfield"]
+        children = [subprocess.Popen([*line, *each], **pipes) for each in lines]
+        waiting, before = 0, 0.0
+        while waiting < 3:  # until none of them has anything to do
+            time.sleep(0.3)
+            now = sum(used_time(child.pid) for child in children)
+            idle = now - before < 0.05 and all(sleeps(child.pid) for child in children)
+            waiting, before = waiting + 1 if idle else 0, now
+        gate.execute("ROLLBACK")
+    said = [child.communicate(timeout=300)[1] for child in children]
+    return [child.returncode for child in children], said
+
+
+def races(folder, racers, rounds):
+    """Real programs, all at once: the total holds, and one job has one result."""
+    found = Counter()
+    for turn in range(rounds):
+        path, common, fits = folder / f"raced{turn}.ledger", turn % 2, max(1, racers * 5 // 8)
+        fits = 1 if common else fits
+        pf.Ledger(path, total=pf.PureDP(Fraction(fits, 10)))
+        targets = [folder / f"racer{number}.pf" for number in range(racers)]
+        lines = []
+        for number, target in enumerate(targets):
+            line = ["fit", folder / "rows.csv", "--schema", folder / "schema.toml", "--yes"]
+            line += ["--epsilon", "0.1", "--cliques", ("all-pairs", "learn")[turn // 2 % 2]]
+            line += ["--ledger", path, "--job", "all" if common else f"racer{number}"]
+            lines.append([str(each) for each in (*line, "-o", target)])
+        codes, said = racing(lines, path)
+        ledger = pf.Ledger(path)
+        check(len(ledger.charges()) == fits, f"{len(ledger.charges())} charges, not {fits}")
+        check(ledger.spent.exact_epsilon == Fraction(fits, 10), "the sum is wrong")
+        for number, (code, text) in enumerate(zip(codes, said, strict=True)):
+            job = "all" if common else f"racer{number}"
+            if code == 0:
+                model = pf.load(targets[number])
+                check(model.measurements.to_bytes() == ledger.result(job), f"{job}: two results")
+                targets[number].unlink()
+                found["all released the one result of their job" if common else "released"] += 1
+            else:
+                check(code == 3 and "budget refused" in text, f"racer {number}: {code} {text}")
+                check(not common and "Traceback" not in text, text)
+                check(not targets[number].exists() and not ledger.knows(job), f"{job} was both")
+                found["refused with one sentence"] += 1
+    return found
 
 
 # -- interrupts ------------------------------------------------------------------------------------
@@ -333,30 +382,32 @@ def stopped(mechanism, data, rng):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=300)
+    parser.add_argument("--programs", type=int, default=30, help="so many kills of real programs")
     parser.add_argument("--racers", type=int, default=8)
+    parser.add_argument("--rounds", type=int, default=6)
     parser.add_argument("--jobs", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--write", action="store_true", help="into docs/privacy/attacks.md")
     options = parser.parse_args()
-    found = attack(options.kills, options.racers, options.jobs, options.seed)
+    found = attack(options)
     for name, counts in found.items():
         print(name, json.dumps(counts))
     if options.write:
         write(found, options)
 
 
-def attack(many_kills, racers, many_jobs, seed):
+def attack(options):
     """All three."""
-    rng = random.Random(seed)
+    rng = random.Random(options.seed)
     warnings.simplefilter("ignore", DeprecationWarning)  # forks of a process with idle threads
     before = signal.signal(signal.SIGALRM, signal.default_int_handler)
     parent = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     folder = Path(tempfile.mkdtemp(prefix="privfield-interrupt-", dir=parent))
     try:
         return {
-            "kills": kills(folder, many_kills, rng),
-            "races": races(folder, racers),
-            "interrupts": jobs(folder, many_jobs, rng),
+            "kills": kills(folder, options.kills, options.programs, rng),
+            "races": races(folder, options.racers, options.rounds),
+            "interrupts": jobs(folder, options.jobs, rng),
         }
     finally:
         signal.signal(signal.SIGALRM, before)
@@ -372,19 +423,21 @@ def write(found, options):
 
     same = "one charge, no outcome drawn again, the result of an undisturbed run with the same "
     same += "outcomes"
-    fresh = options.kills // 30
     rows = [
         [
-            f"{options.kills} fits with a `kill -9` at a random moment, some with two ({fresh} are "
-            "programs of their own, the others children of one in which everything is loaded)",
+            f"{options.kills} times `fit --ledger` with a `kill -9`, some with two: "
+            f"{options.programs} real programs, the others children of one in which everything is "
+            "loaded. One half at a moment drawn uniformly over all that a program does after "
+            "loading, the other from the charge to the end",
             words(found["kills"]),
             f"all finished by the same command: {same}; a result that was there stayed",
         ],
         [
-            f"{options.racers} programs on one ledger at once, six releases each and one in common",
+            f"{options.racers} real programs `fit --ledger` on one ledger, let loose at once, "
+            f"{options.rounds} times: by turns a job each, of which the total pays for some, and "
+            "one job for all",
             words(found["races"]),
-            "the total of 20 releases was reached and not passed; the common job had one charge "
-            "and one result",
+            "each total was reached and not passed; the common job had one charge and one result",
         ],
         [
             f"{options.jobs} adaptive jobs stopped up to six times each",
@@ -392,7 +445,8 @@ def write(found, options):
             f"all finished: {same}; a result that was there stayed",
         ],
     ]
-    numbers = f"--kills {options.kills} --racers {options.racers} --jobs {options.jobs}"
+    numbers = f"--kills {options.kills} --programs {options.programs} --racers {options.racers} "
+    numbers += f"--rounds {options.rounds} --jobs {options.jobs}"
     text = f"`python experiments/interruptions.py {numbers}`, TODAY:\n\n"
     text += table(["what", "when", "afterwards"], rows)
     names = ", ".join(kind.noun for kind in ADAPTIVE)

@@ -91,7 +91,9 @@ class Spending:
 
         Only an empty one is refused here: whether a smaller rest is enough, the charge itself says.
         """
-        if self.ledger is not None and not self.is_known and self.ledger.remaining is None:
+        if self.ledger is None or self.ledger.remaining is not None:
+            return
+        if not self.ledger.knows(str(self.job)):  # another program may just have charged it
             raise BudgetRefused(
                 f"budget refused. Total: {in_words(self.ledger.total)}. Requested: "
                 f"{in_words(self.budget)}. Remaining: nothing."

@@ -59,7 +59,8 @@ def release_score(
     private it is measured too, with a part of the budget. The model must not come from a
     non-private look at these records; the score of one stamped NOT PRIVATE is stamped, too.
 
-    `schema` may say more than the model does: how odd values are read, and whose the rows are. For
+    `schema` may say more than the model does: how odd values are read, and whose the rows are (of a
+    person with `rows=k`, k rows count, each within the bound: noise is for k bounds). For
     a chain, `people`, `columns`, `unknown` and `unit` are as in `pf.ChainLearner`. Ledger, job and
     seed are as in `pf.measure`.
 
