@@ -161,7 +161,7 @@ def of_rows(table: RealTable, rows: np.ndarray) -> dict[str, float]:
 def learned(table: RealTable, epsilon: float, adjacency: str) -> Result:
     """One fit at the defaults, in a process of its own."""
     import privfield as pf
-    from privfield.estimation.tables.running_fit import pair_tables
+    from privfield.inference.exact import marginals
 
     schema = pf.Schema(table.columns)
     start = time.process_time()
@@ -169,12 +169,9 @@ def learned(table: RealTable, epsilon: float, adjacency: str) -> Result:
     model = learner.fit(table.train).model_
     took = time.process_time() - start
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
-    theta: dict[tuple[int, ...], np.ndarray] = {}
-    for clique, part in zip(model.factors.cliques, model.factors.tables, strict=True):
-        theta[clique] = theta.get(clique, 0) + part
     pairs = [(i, j) for i, j in table.scopes(2)]
-    found = pair_tables(schema, theta, pairs, 2.0**32)
-    apart = [variation(found[p], shares(table.train, table.shape, p)) for p in pairs]
+    found = zip(pairs, marginals(model.factors, pairs)[1], strict=True)
+    apart = [variation(one, shares(table.train, table.shape, p)) for p, one in found]
     numbers = {
         "model": float(np.mean(apart)),
         "largest": max(apart),

@@ -27,7 +27,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 
 import privfield as pf
-from privfield.estimation.tables.running_fit import pair_tables
+from privfield.inference.exact import marginals
 from privfield.mechanisms.edges.scores import distance, predicted_counts, score_range
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.selection import exponential_mechanism, selection_scale_zcdp
@@ -55,12 +55,9 @@ def count(rows: np.ndarray, shape: tuple[int, ...]) -> Tables:
 
 def distances(model: Any, counts: Tables) -> np.ndarray:
     """Total variation of every pair's table in the model to the data's."""
-    factors = model.factors
-    theta: dict[tuple[int, ...], np.ndarray] = {}
-    for clique, table in zip(factors.cliques, factors.tables, strict=True):
-        theta[clique] = theta.get(clique, 0) + table
-    found = pair_tables(model.schema, theta, list(counts), 2.0**32)
-    return np.array([np.abs(found[p] - c / c.sum()).sum() / 2 for p, c in counts.items()])
+    found = marginals(model.factors, list(counts))[1]
+    pairs = zip(found, counts.values(), strict=True)
+    return np.array([np.abs(table - c / c.sum()).sum() / 2 for table, c in pairs])
 
 
 def synthetic(model: Any, counts: Tables, rows: int) -> float:

@@ -1,5 +1,7 @@
 """The vector form of inference, against enumeration and finite differences."""
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
@@ -129,3 +131,26 @@ def test_exact_refuses_with_the_size_and_loopy_goes_on():
 def test_an_unknown_engine():
     with pytest.raises(pf.InputError, match="inference must be 'exact' or 'loopy'; got 'fast'"):
         Engine(pf.Schema(SHAPE), TREE, "fast")
+
+
+@pytest.mark.parametrize("forbidden", [(), [{"v0": "1", "v2": "0"}, {"v1": "0", "v4": "1"}]])
+def test_pair_tables_know_structural_zeros(forbidden):
+    """Of pairs in no clique too, and of variables that no clique has."""
+    rng = np.random.default_rng(0)
+    schema = pf.Schema({f"v{i}": n for i, n in enumerate((3, 2, 4, 1, 2, 3))}, forbidden=forbidden)
+    scopes = [(0,), (1,), (4,), (0, 1), (1, 2), (0, 4)]
+    tables = [rng.normal(size=[schema.shape[v] for v in scope]) for scope in scopes]
+    names = [tuple(schema.names[v] for v in scope) for scope in scopes]
+    joint = pf.MarkovRandomField(schema, names, tables).marginal(schema.names)
+    engine = Engine(schema, scopes)
+    pairs = list(combinations(range(6), 2))
+    found = engine.pair_tables(engine.join(tables), pairs)
+    for pair in pairs:
+        away = tuple(v for v in range(6) if v not in pair)
+        np.testing.assert_allclose(found[pair], joint.sum(axis=away), atol=1e-12)
+
+
+def test_a_level_that_cannot_happen_has_no_pairs():
+    schema = pf.Schema({"a": 2, "b": 3}, forbidden=[{"a": "0"}])
+    found = Engine(schema, [(0, 1)]).pair_tables(np.zeros(6), [(0, 1)])
+    np.testing.assert_allclose(found[0, 1], [[0, 0, 0], [1 / 3, 1 / 3, 1 / 3]], atol=1e-12)

@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 
 from privfield.errors import InputError
+from privfield.inference.contraction.pairs import pair_marginals
 from privfield.inference.contraction.plan import DEFAULT_MAX_BYTES, plan_contraction
 from privfield.inference.factors import Table, structural_zeros
 from privfield.inference.loopy.propagation import LoopyPlan, LoopyResult
@@ -44,6 +45,7 @@ class Engine:
         self.converged = True  # whether the last run of loopy belief propagation did
         zeros = structural_zeros(schema)
         everything = [*self.cliques, *zeros.cliques]
+        self._zero_tables = zeros.tables
         self._zeros = [table.ravel() for table in zeros.tables]
         if inference == "exact":
             self._exact = plan_contraction(schema.shape, everything, max_bytes=max_bytes)
@@ -68,6 +70,13 @@ class Engine:
         )
         self._last, self.converged = result, result.converged
         return result.log_partition, result.clique_cells[: self.parameters].copy()
+
+    def pair_tables(
+        self, theta: Table, pairs: Sequence[tuple[int, int]]
+    ) -> dict[tuple[int, int], Table]:
+        """Probabilities of pairs that need share no clique; with exact inference only."""
+        tables = [*self.split(theta), *self._zero_tables]
+        return pair_marginals(self._exact, tables, pairs)
 
     def tell_if_unfinished(self) -> None:
         """Warn when the last run of loopy belief propagation had not converged."""

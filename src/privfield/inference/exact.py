@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 
 import numpy as np
 
 from privfield.errors import InputError
+from privfield.inference.contraction.pairs import largest_joint, pair_marginals
 from privfield.inference.contraction.plan import (
     DEFAULT_MAX_BYTES,
     ContractionPlan,
@@ -100,9 +100,9 @@ def marginals(
 ) -> tuple[float, list[Table]]:
     """log Z and the probabilities of any sets of variables, one table each.
 
-    Sets inside a clique come from one contraction. A pair of variables that share no clique is
-    answered by fixing one of them to each of its levels, which answers all its other pairs too;
-    any other set is added to the cliques of a contraction of its own.
+    Sets inside a clique come from one contraction, and so do all pairs of variables that share no
+    clique, unless their way takes too much memory; any other set is added to the cliques of a
+    contraction of its own.
     """
     held = [frozenset(clique) for clique in factors.cliques]
     by_variable: dict[int, list[frozenset[int]]] = {}
@@ -128,56 +128,14 @@ def marginals(
         return log_z, [np.zeros([factors.shape[v] for v in scope]) for scope in wanted]
     answers.update(zip(inside, tables[len(factors.cliques) :], strict=True))
     if pairs:
-        answers.update(_pairs(factors, {w: tuple(wanted[w]) for w in pairs}, rng, max_bytes))
+        plan = plan_contraction(factors.shape, factors.cliques, (), rng, max_bytes)
+        if 8 * largest_joint(plan) <= max_bytes:
+            asked = {w: (wanted[w][0], wanted[w][1]) for w in pairs}
+            found = pair_marginals(plan, factors.tables, list(asked.values()))
+            answers.update((w, found[pair]) for w, pair in asked.items())
+        else:
+            others += pairs
     for w in others:
         plan = plan_contraction(factors.shape, factors.cliques, [wanted[w]], rng, max_bytes)
         answers[w] = plan.run(factors.tables)[1][-1]
     return log_z, [answers[w] for w in range(len(wanted))]
-
-
-def _pairs(
-    factors: Factors,
-    pairs: dict[int, tuple[int, ...]],
-    rng: np.random.Generator | None,
-    max_bytes: float,
-) -> dict[int, Table]:
-    """P(a, b) = P(a = level) P(b | a = level) for as few a, and as few levels, as we can find."""
-    variables = sorted({v for pair in pairs.values() for v in pair})
-    place = {v: i for i, v in enumerate(variables)}
-    cliques = (*factors.cliques, *((v,) for v in variables))
-    plan = plan_contraction(factors.shape, cliques, (), rng, max_bytes)
-    zeros = [np.zeros(factors.shape[v]) for v in variables]
-    theta = plan.join([*factors.tables, *zeros])
-    spans = list(pairwise(np.cumsum([0, *(factors.shape[v] for v in variables)]).tolist()))
-    base = theta.size - spans[-1][1]
-    log_z, flat = plan.run_flat(theta)
-    single = flat[base:]
-
-    answers = {w: np.zeros([factors.shape[v] for v in pair]) for w, pair in pairs.items()}
-    left = dict(pairs)
-    while left:
-        score = dict.fromkeys(variables, 0.0)
-        for pair in left.values():
-            for v in pair:
-                score[v] += 1 / factors.shape[v]
-        fixed = max(variables, key=lambda v: (score[v], -v))
-        mine = {w: pair for w, pair in left.items() if fixed in pair}
-        start, end = spans[place[fixed]]
-        for level in range(factors.shape[fixed]):
-            if single[start + level] == 0.0:
-                continue
-            theta[base + start : base + end] = -np.inf
-            theta[base + start + level] = 0.0
-            log_part, flat = plan.run_flat(theta)
-            weight = math.exp(log_part - log_z)
-            for w, pair in mine.items():
-                other = pair[1] if pair[0] == fixed else pair[0]
-                a, b = spans[place[other]]
-                row = weight * flat[base + a : base + b]
-                if pair[0] == fixed:
-                    answers[w][level, :] = row
-                else:
-                    answers[w][:, level] = row
-        theta[base + start : base + end] = 0.0
-        left = {w: pair for w, pair in left.items() if fixed not in pair}
-    return answers

@@ -1,40 +1,9 @@
-"""Predictions of all pairs against brute force, and quick fits against slow ones."""
-
-from itertools import combinations
+"""Quick fits against tables without noise."""
 
 import numpy as np
-import pytest
 
 import privfield as pf
-from privfield.estimation.tables.running_fit import RunningFit, pair_tables
-
-SHAPE = (3, 2, 4, 1, 2)
-PAIRS = list(combinations(range(5), 2))
-
-
-def model(schema, seed=0):
-    rng = np.random.default_rng(seed)
-    scopes = [(0,), (1,), (4,), (0, 1), (1, 2), (0, 4)]
-    theta = {s: rng.normal(size=[schema.shape[v] for v in s]) for s in scopes}
-    names = [tuple(schema.names[v] for v in s) for s in scopes]
-    return theta, pf.MarkovRandomField(schema, names, list(theta.values()))
-
-
-@pytest.mark.parametrize("forbidden", [(), [{"v0": "1", "v2": "0"}, {"v1": "0", "v4": "1"}]])
-def test_every_pair_has_the_marginal_of_the_joint_table(forbidden):
-    schema = pf.Schema({f"v{i}": n for i, n in enumerate(SHAPE)}, forbidden=forbidden)
-    theta, truth = model(schema)
-    joint = truth.marginal(schema.names)
-    found = pair_tables(schema, theta, PAIRS, 1e8)
-    for pair in PAIRS:
-        away = tuple(v for v in range(5) if v not in pair)
-        np.testing.assert_allclose(found[pair], joint.sum(axis=away), atol=1e-12)
-
-
-def test_a_level_that_cannot_happen_has_probability_zero():
-    schema = pf.Schema({"a": 2, "b": 3}, forbidden=[{"a": "0"}])
-    found = pair_tables(schema, {(0, 1): np.zeros((2, 3))}, [(0, 1)], 1e8)
-    np.testing.assert_allclose(found[0, 1], [[0, 0, 0], [1 / 3, 1 / 3, 1 / 3]], atol=1e-12)
+from privfield.estimation.tables.running_fit import RunningFit
 
 
 def test_a_running_fit_reproduces_tables_without_noise():

@@ -99,11 +99,13 @@ def shrink(
     inference: str = "exact",
     max_bytes: float = DEFAULT_MAX_BYTES,
     engine: Engine | None = None,
+    quick: bool = False,
     tell: Tell = lambda stage: None,
 ) -> Shrunk:
     """Fit with the given prior variances, or choose them; `start` holds θ of all scopes.
 
-    An `engine` for all scopes may be used again for many fits with a given prior.
+    An `engine` for all scopes may be used again for many fits with a given prior; `quick` solves
+    these no better than trials.
     """
     orders = sorted(set(parts.orders))
     chosen: dict[int, float] = {} if prior is None else dict(prior)
@@ -120,7 +122,8 @@ def shrink(
             fit = _choose(problem, chosen, order, begin)
             chosen = fit.prior
         else:
-            fit = problem.solve(chosen, begin, _ROUNDS, _LEFT)
+            how = (_TRIAL_ROUNDS, _TRIAL_LEFT) if quick else (_ROUNDS, _LEFT)
+            fit = problem.solve(chosen, begin, *how)
         runs += problem.engine.calls
     runs -= before
     if fit is None or problem is None:  # nothing was measured but the total

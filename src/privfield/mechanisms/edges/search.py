@@ -32,6 +32,7 @@ from privfield.mechanisms.edges.scores import (
 from privfield.mechanisms.edges.selection import SelectedPair
 from privfield.mechanisms.tables.measurements import Measurements
 
+_BATCHES = 4  # a round may add this part of the edges so far: the more there are, the more it takes
 _SURE = 3.0  # standard deviations of the noise in a test
 
 
@@ -58,6 +59,8 @@ class Search:
         self.choices: list[SelectedPair] = []
         self._left = list(purse.schedule.candidates)
         self._round = 0
+        self._fitted = 0  # pieces in the last fit
+        self._misfits: dict[Pair, Misfit] = {}
 
     def run(self) -> None:
         """Choose edges, then spend what is left on their tables."""
@@ -95,22 +98,31 @@ class Search:
             return False
         misfits = self._refit(fitting)
         new: list[Pair] = []
-        while len(new) < self._purse.schedule.batch and fitting and self._can_look(len(new) + 1):
+        batch = max(self._purse.schedule.batch, len(self.edges) // _BATCHES)
+        while len(new) < batch and fitting and self._can_look(len(new) + 1):
             chosen = self._choose(fitting, misfits, new)
             if not chosen.kept:
                 break
             new.append(chosen.pair)
-            fitting = self._room.beside([*self.edges, *new], [p for p in fitting if p != new[-1]])
+            apart = [pair for pair in fitting if not set(pair) & set(chosen.pair)]
+            fitting = self._room.beside([*self.edges, *new], apart)
         self._look(new)
         return bool(new)
 
     def _refit(self, pairs: Sequence[Pair]) -> dict[Pair, Misfit]:
-        """Fit what was released so far, and compare every pair's table with it."""
+        """Fit what was released so far, and compare every pair's table with it.
+
+        Where nothing was released since the last time, nothing has changed.
+        """
         self._round += 1
+        if self._fitted == len(self.pieces) and all(pair in self._misfits for pair in pairs):
+            return self._misfits
         self._fit.update(self._publish(self.pieces))
+        self._fitted = len(self.pieces)
         expected = self._fit.predict(pairs)
         total, grid = self._fit.total, self._grid
-        return {p: misfit(self._counts[p], expected[p], total, grid) for p in pairs}
+        self._misfits = {p: misfit(self._counts[p], expected[p], total, grid) for p in pairs}
+        return self._misfits
 
     def _choose(
         self, candidates: Sequence[Pair], misfits: Mapping[Pair, Misfit], new: Sequence[Pair]
