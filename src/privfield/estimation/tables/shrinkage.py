@@ -38,6 +38,7 @@ from privfield.models.mrf import MarkovRandomField
 _SMALLEST, _LARGEST = -8, 6  # log₂ of τ² that are tried
 _ROUNDS, _TRIAL_ROUNDS = 4, 2  # of reweighting: at the end, and while τ² is being chosen
 _LEFT, _TRIAL_LEFT = 0.0025, 0.01  # per effective parameter, where a round may stop
+_EARLY = 10  # times as much may be left where weights are still to change
 _EVALUATIONS = 400  # in a round, at most
 _STALL = 10  # evaluations that gain too little end a round, too
 _PENALTY = 2.5  # per parameter: 2 would be unbiased; more, since τ² is chosen by the same numbers
@@ -186,8 +187,11 @@ class _Problem:
         self.free = np.repeat(free, sizes)  # parameters per cell
 
     def begin(self, prior: dict[int, float], start: Sequence[Table] | Table | None) -> _Fit:
-        if start is None:
-            return _Fit(np.zeros(self.engine.parameters), self.flat, prior)
+        if start is None:  # single variables about as they were released, and nothing more
+            shares = np.where(self.order == 1, self.flat + self.counts / self.total, self.flat)
+            theta = self.lift.centred(np.log(self.floored(np.minimum(shares, 1.0)) / self.flat))
+            usual = self.total * self.flat
+            return _Fit(theta * usual / (usual + self.noise), self.flat, prior)
         theta = start if isinstance(start, np.ndarray) else self.engine.join(start)
         return _Fit(theta, self.floored(self.engine.run(theta)[1]), prior)
 
@@ -215,13 +219,12 @@ class _Problem:
         """θ for these prior variances, with its estimated error."""
         tau = self.variances(prior)
         theta, weights = begin.theta, begin.weights
-        for _ in range(rounds):
+        for last in [False] * (rounds - 1) + [True]:
             ridge = (1 + self.noise / (self.total * weights)) / tau
             certain = max(1.0, float((self.free / (1 + ridge / (self.total * weights))).sum()))
-            theta, mu, slope, evaluations = self._ridge(theta, weights, ridge, left * certain)
-            before, weights = weights, np.sqrt(weights * self.floored(mu))
-            if evaluations == 1 or np.abs(np.log(weights / before)).max() < 0.05:
-                break
+            goal = left * certain * (1 if last else _EARLY)
+            theta, mu, slope = self._ridge(theta, weights, ridge, goal)
+            weights = np.sqrt(weights * self.floored(mu))
         spread = self.total * weights + self.noise
         apart = self.lift.centred(self.counts - self.total * mu)
         effective = float(self.free @ self._freedom(theta, weights, tau))
@@ -262,8 +265,8 @@ class _Problem:
 
     def _ridge(
         self, theta: Table, weights: Table, ridge: Table, left: float
-    ) -> tuple[Table, Table, float, int]:
-        """θ, its probabilities, the length of what is left of the gradient, and evaluations."""
+    ) -> tuple[Table, Table, float]:
+        """θ, its probabilities, and the length of what is left of the gradient."""
         from scipy.optimize import minimize
 
         scale = 1 / np.sqrt(self.total * weights + ridge)
@@ -287,7 +290,7 @@ class _Problem:
                 options={"maxfun": _EVALUATIONS, "maxcor": 20, "gtol": 0.0, "ftol": 0.0},
             )
         self.steps += path.steps
-        return path.theta, path.mu, path.slope, path.steps
+        return path.theta, path.mu, path.slope
 
 
 class _Solved(Exception):
