@@ -125,6 +125,16 @@ def test_a_signal_at_any_moment_leaves_nothing_behind(tmp_path, monkeypatch, mom
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("moment", ["write", "close"])
+def test_an_interrupt_while_packing_is_an_interrupt(monkeypatch, moment):
+    def stop(self, *_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(zipfile._ZipWriteFile, moment, stop)
+    with pytest.raises(KeyboardInterrupt):
+        pack("kind", {}, {"x": np.zeros(3)})
+
+
 def test_what_a_kill_left_is_swept_when_it_is_ours_and_old(tmp_path):
     ours = tmp_path / f".out.{'0' * 16}.privfield-part"
     young = tmp_path / f".out.{'1' * 16}.privfield-part"

@@ -95,14 +95,19 @@ def _sweep(target: Path) -> None:
 def pack(kind: str, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
     """The bytes of a saved value: a zip with a JSON header and plain .npy arrays, never pickle."""
     buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        text = json.dumps({"kind": kind, **header}, indent=1, ensure_ascii=False, allow_nan=False)
-        archive.writestr(zipfile.ZipInfo(_HEADER, _EPOCH), text, zipfile.ZIP_DEFLATED)
-        for name, array in arrays.items():
-            data = io.BytesIO()
-            np.save(data, np.asarray(array, order="C"), allow_pickle=False)
-            entry = zipfile.ZipInfo(f"{name}.npy", _EPOCH)
-            archive.writestr(entry, data.getvalue(), zipfile.ZIP_DEFLATED)
+    text = json.dumps({"kind": kind, **header}, indent=1, ensure_ascii=False, allow_nan=False)
+    archive = zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED)
+    try:
+        with archive:
+            archive.writestr(zipfile.ZipInfo(_HEADER, _EPOCH), text, zipfile.ZIP_DEFLATED)
+            for name, array in arrays.items():
+                data = io.BytesIO()
+                np.save(data, np.asarray(array, order="C"), allow_pickle=False)
+                entry = zipfile.ZipInfo(f"{name}.npy", _EPOCH)
+                archive.writestr(entry, data.getvalue(), zipfile.ZIP_DEFLATED)
+    except ValueError as error:  # a zip that is closed within a part hides why: a Ctrl-C
+        archive.fp = None  # nothing is left to close
+        raise error.__context__ or error from None
     return buffer.getvalue()
 
 
