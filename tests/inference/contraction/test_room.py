@@ -2,11 +2,14 @@
 
 from itertools import combinations
 
+import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import privfield as pf
 from privfield.inference.contraction.plan import contraction_size
-from privfield.inference.contraction.room import RoomForEdges
+from privfield.inference.contraction.room import Cells, RoomForEdges
 
 SHAPE = (3, 4, 2, 5, 3, 1)
 PAIRS = list(combinations(range(6), 2))
@@ -57,3 +60,35 @@ def test_a_run_stays_comfortable_unless_single_variables_need_more():
     room = RoomForEdges(wide, 1e12)
     assert room.limit == 2**25
     assert not room.holds(list(combinations(range(6), 2)))
+
+
+def cells_by_elimination(shape, order, cliques):
+    """Neighbours as sets, joined one by one as variables go."""
+    near = {v: set() for v in order}
+    for clique in cliques:
+        for v in set(clique) & set(order):
+            near[v] |= set(clique) & set(order) - {v}
+    total = 0
+    for v in order:
+        around = near.pop(v)
+        total += np.prod([shape[u] for u in (v, *around)])
+        for u in around:
+            near[u] = (near[u] | around) - {u, v}
+    return total
+
+
+@given(seed=st.integers(0, 2**32 - 1), variables=st.integers(2, 14), density=st.floats(0, 0.6))
+@settings(max_examples=100, deadline=None, derandomize=True)
+def test_cells_with_one_more_edge(seed, variables, density):
+    """Of any order, also a bad one, with variables that are left out and cliques of three."""
+    rng = np.random.default_rng(seed)
+    shape = [int(n) for n in rng.integers(2, 7, variables)]
+    order = [int(v) for v in rng.permutation(variables)[: rng.integers(1, variables + 1)]]
+    pairs = list(combinations(range(variables), 2))
+    cliques = [pair for pair in pairs if rng.random() < density]
+    cliques += [tuple(map(int, rng.permutation(variables)[:3])), (0,)]
+    found = Cells(shape, order, cliques)
+    assert found.total == cells_by_elimination(shape, order, cliques)
+    for pair in pairs:
+        expected = cells_by_elimination(shape, order, [*cliques, pair])
+        assert found.with_pair(pair) == pytest.approx(expected)

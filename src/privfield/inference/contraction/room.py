@@ -41,28 +41,62 @@ class RoomForEdges:
         # one more edge multiplies tables by the levels of one of its ends at most
         if plan.size.bytes * max(self._shape) <= self.limit:
             return list(candidates)
-        rate = plan.size.bytes / self._cells(plan.order, together)
-        most = self.limit / rate
-        return [pair for pair in candidates if self._cells(plan.order, [*together, pair]) <= most]
-
-    def _cells(self, order: Sequence[int], cliques: Sequence[Scope]) -> float:
-        """The cells of all tables that eliminating variables in that order makes."""
-        near = dict.fromkeys(order, 0)  # neighbours as bits
-        for clique in cliques:
-            bits = sum(1 << v for v in clique if v in near)
-            for v in clique:
-                if v in near:
-                    near[v] |= bits & ~(1 << v)
-        total = 0.0
-        for v in order:
-            bits, cells = near[v], float(self._shape[v])
-            others = [u for u in order if bits >> u & 1]
-            for u in others:
-                cells *= self._shape[u]
-                near[u] = (near[u] | bits) & ~(1 << u | 1 << v)
-            total += cells
-        return total
+        today = Cells(self._shape, plan.order, together)
+        most = self.limit / plan.size.bytes * today.total
+        return [pair for pair in candidates if today.with_pair(pair) <= most]
 
     def _bytes(self, edges: Sequence[Pair], limit: float) -> float:
         size = contraction_size(self._shape, [*self._fixed, *edges], max_bytes=limit)
         return size.bytes if size.complete else math.inf
+
+
+class Cells:
+    """The cells of all tables that eliminating variables in a given order makes.
+
+    Variables count by their place in the order; a set of them is a number, one bit for each.
+    """
+
+    def __init__(
+        self, shape: Sequence[int], order: Sequence[int], cliques: Sequence[Scope]
+    ) -> None:
+        self._place = {v: place for place, v in enumerate(order)}
+        self._levels = [shape[v] for v in order]
+        self._later = [0] * len(order)  # neighbours when it is the variable's turn
+        for clique in cliques:
+            places = sorted(self._place[v] for v in clique if v in self._place)
+            if places:
+                self._later[places[0]] |= sum(1 << place for place in places[1:])
+        self._cells = []
+        for place, later in enumerate(self._later):
+            self._cells.append(float(self._levels[place] * self._product(later)))
+            if later:
+                first = later & -later
+                self._later[first.bit_length() - 1] |= later ^ first
+        self.total = sum(self._cells)
+
+    def with_pair(self, pair: Pair) -> float:
+        """The same with one more edge.
+
+        It makes the later variable a neighbour of the earlier one, and then of those after it: what
+        a variable passes on goes to the first of its neighbours, until that one has it already.
+        """
+        if not all(v in self._place for v in pair):
+            return self.total
+        here, other = sorted(self._place[v] for v in pair)
+        new = 1 << other & ~self._later[here]
+        total = self.total
+        while new:
+            total += self._cells[here] * (self._product(new) - 1)
+            later = self._later[here] | new
+            first = later & -later
+            here = first.bit_length() - 1
+            new = (later ^ first) & ~self._later[here]
+        return total
+
+    def _product(self, places: int) -> int:
+        product = 1
+        while places:
+            first = places & -places
+            product *= self._levels[first.bit_length() - 1]
+            places ^= first
+        return product
