@@ -15,6 +15,7 @@ from privfield.errors import InputError
 MOST_BYTES = 2**20  # of a header
 _DELIMITERS = (",", ";", "\t")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_SPREADSHEETS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,12 @@ class Header:
 
 def read_headers(start: bytes, where: str) -> list[Header]:
     """What a file begins with, read with each of the delimiters: commas, semicolons, tabs."""
-    if start.startswith((b"\xff\xfe", b"\xfe\xff")):
+    if start.startswith(_SPREADSHEETS):
+        raise InputError(
+            f"{where} is a spreadsheet with another name. Export the table as CSV (UTF-8)."
+        )
+    first = start.partition(b"\n")[0]
+    if start.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in first:
         raise InputError(f"{where} is UTF-16 text; save it as UTF-8.")
     return [_header(start, delimiter, where) for delimiter in _DELIMITERS]
 
