@@ -17,7 +17,7 @@ from privfield.inference.contraction.plan import (
 )
 from privfield.inference.factors import structural_zeros
 from privfield.learners.base import Learner, attach_card, result
-from privfield.mechanisms.edges.mechanism import select_edges
+from privfield.mechanisms.edges.mechanism import check_number, select_edges
 from privfield.mechanisms.edges.selection import Selection
 from privfield.mechanisms.tables.measurements import Measurements
 from privfield.mechanisms.tables.mechanism import measure
@@ -169,6 +169,10 @@ class MarginalLearner(Learner):
     def _cliques(self, data: Any, schema: Schema) -> list[tuple[str, ...]] | str:
         """What to measure; where that is still to be learned, in which way."""
         if isinstance(self.cliques, str) and self.cliques in _WORDS:
+            if self.cliques == "all-pairs":
+                self._check_all_pairs(schema)
+            else:
+                check_number(schema)
             alone: list[tuple[str, ...]] = [(name,) for name in schema.names]
             pairs: list[tuple[str, ...]] = [*combinations(schema.names, 2)] or alone
             if self.cliques == "all-pairs":
@@ -193,6 +197,21 @@ class MarginalLearner(Learner):
         if self.min_weight is not None:
             study["min_weight"] = float(self.min_weight)
         return self._best(data, schema, ways, exact=self.inference == "exact", **study)
+
+    def _check_all_pairs(self, schema: Schema) -> None:
+        """Refuse, before a list of all pairs fills the memory, what they could not be used for."""
+        fit, cells = 0, 1
+        for levels in schema.shape:  # all pairs tie all variables together
+            cells *= levels
+            if 8 * cells > self.max_bytes * max(schema.shape):
+                break
+            fit += 1
+        if self.inference == "exact" and fit < len(schema):
+            raise InputError(
+                f"cliques: exact inference with all pairs of {len(schema):,} variables would need "
+                f"more than {self.max_bytes / 2**30:.3g} GiB (max_bytes); the first {fit} would "
+                "fit. Nothing was charged. Use 'learn', fewer variables, or cliques of your own."
+            )
 
     def _size(self, schema: Schema, cliques: Sequence[Sequence[str]]) -> ContractionSize:
         zeros = structural_zeros(schema).cliques

@@ -23,7 +23,12 @@ from privfield.mechanisms.edges.forecast import forecast_selection
 from privfield.mechanisms.edges.gaussian import GaussianPurse
 from privfield.mechanisms.edges.laplace import LaplacePurse
 from privfield.mechanisms.edges.purse import OpenPurse, Piece, Purse
-from privfield.mechanisms.edges.schedule import MOST_PAIRS, candidate_pairs, make_schedule
+from privfield.mechanisms.edges.schedule import (
+    MOST_PAIRS,
+    candidate_pairs,
+    make_schedule,
+    number_of_candidates,
+)
 from privfield.mechanisms.edges.scores import Counts, Pair
 from privfield.mechanisms.edges.search import Search, combined
 from privfield.mechanisms.edges.selection import Selection
@@ -266,17 +271,13 @@ def check_choice(
     number = isinstance(max_bytes, int | float) and not isinstance(max_bytes, bool)
     if not number or not max_bytes > 0:
         raise InputError(f"max_bytes must be a number above 0; got {max_bytes!r}.")
+    if candidates is None:
+        check_number(schema)
     pairs = candidate_pairs(schema.shape, _positions(schema, candidates))
     if not pairs:
         raise InputError(
             "schema: there is no pair of variables with at least two levels each (of a table that "
             "fits in memory) to choose from; measure single variables instead."
-        )
-    if len(pairs) > MOST_PAIRS:
-        raise InputError(
-            f"schema: {len(schema):,} variables have {len(pairs):,} pairs to choose from; a search "
-            f"takes at most {MOST_PAIRS:,}, those of {_variables_of(MOST_PAIRS):,} variables. "
-            "Nothing was charged. Take fewer variables, or say which cliques to measure."
         )
     room = RoomForEdges(schema, max_bytes)
     if not room.holds([]):
@@ -286,8 +287,16 @@ def check_choice(
     return pairs, room
 
 
-def _variables_of(pairs: int) -> int:
-    return (1 + math.isqrt(1 + 8 * pairs)) // 2
+def check_number(schema: Schema) -> None:
+    """Refuse more pairs than a search takes, before a list of them fills the memory."""
+    pairs = number_of_candidates(schema.shape)
+    if pairs > MOST_PAIRS:
+        fit = (1 + math.isqrt(1 + 8 * MOST_PAIRS)) // 2
+        raise InputError(
+            f"schema: {len(schema):,} variables have {pairs:,} pairs to choose from; a search "
+            f"takes at most {MOST_PAIRS:,}, those of {fit:,} variables. "
+            "Nothing was charged. Take fewer variables, or say which cliques to measure."
+        )
 
 
 def _positions(schema: Schema, candidates: Sequence[Sequence[str]] | None) -> list[Pair] | None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, combinations_with_replacement
 
 from privfield.mechanisms.edges.scores import HALF_NORMAL, Pair
 
@@ -91,3 +92,18 @@ def candidate_pairs(shape: Sequence[int], asked: Sequence[Pair] | None = None) -
             break
         found.append(pair)
     return sorted(found)
+
+
+def number_of_candidates(shape: Sequence[int]) -> int:
+    """How many `candidate_pairs` there are, without making them."""
+    columns = Counter(levels for levels in shape if levels > 1)
+    pairs: Counter[int] = Counter()  # by cells
+    for (a, of_a), (b, of_b) in combinations_with_replacement(sorted(columns.items()), 2):
+        pairs[a * b] += of_a * (of_a - 1) // 2 if a == b else of_a * of_b
+    found, room = 0, MOST_CELLS
+    for cells, number in sorted(pairs.items()):
+        fit = min(number, room // cells)
+        found, room = found + fit, room - fit * cells
+        if fit < number:
+            break
+    return found

@@ -1,0 +1,13 @@
+"""How a search is planned before any record is read."""
+
+import pytest
+
+from privfield.mechanisms.edges import schedule
+
+
+@pytest.mark.parametrize("most", [10, 95, 10**9])
+@pytest.mark.parametrize("shape", [(), (3,), (1, 2, 5), (2, 3, 4, 4, 1, 3, 2, 7), (2,) * 12])
+def test_pairs_are_counted_without_making_them(shape, most, monkeypatch):
+    monkeypatch.setattr(schedule, "MOST_CELLS", most)
+    found = schedule.number_of_candidates(shape)
+    assert found == len(schedule.candidate_pairs(shape))
