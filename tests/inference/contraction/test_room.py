@@ -46,6 +46,24 @@ def test_candidates_beside_some_edges():
     assert RoomForEdges(schema, 1e9).beside(path, [(0, 2), (0, 3)]) == [(0, 2), (0, 3)]
 
 
+def test_what_a_run_multiplies_is_limited_too():
+    """A hub of many levels between others of few: small messages, large products."""
+    schema = pf.Schema({"hub": 500, **{f"v{i}": 25 for i in range(3)}})
+    star = [(0, 1), (0, 2), (0, 3)]
+    shape = schema.shape
+    alone = [(v,) for v in range(4)]
+    with_two, with_three = (
+        contraction_size(shape, [*alone, *star, *more])
+        for more in ([(1, 2)], [(1, 2), (1, 3), (2, 3)])
+    )
+    assert max(with_two.bytes, with_three.bytes) < 2**25
+    assert with_two.joint_cells < 2**22 < with_three.joint_cells
+    room = RoomForEdges(schema, 1e12)
+    assert room.holds([*star, (1, 2)])
+    assert not room.holds([*star, (1, 2), (1, 3), (2, 3)])
+    assert room.beside([*star, (1, 2), (1, 3)], [(2, 3)]) == []
+
+
 def test_forbidden_combinations_take_room_too():
     """A rule about three variables is a table of theirs."""
     rule = {"v0": "0", "v1": "0", "v3": "0"}

@@ -29,8 +29,9 @@ class ContractionSize:
     """What exact inference would need, known before any work.
 
     `largest_table` is the largest table in memory, over the variables `largest_scope`;
-    `total_cells` counts all tables, `bytes` the memory of a run. When `complete` is False no order
-    of elimination within the limit was found: all numbers are lower bounds.
+    `total_cells` counts all tables, `bytes` the memory of a run. `joint_cells` counts products that
+    are summed as they are made, once for each variable: they take time, not memory. When `complete`
+    is False no order of elimination within the limit was found: all numbers are lower bounds.
     """
 
     treewidth: int
@@ -38,6 +39,7 @@ class ContractionSize:
     largest_scope: tuple[int, ...]
     total_cells: float
     bytes: float
+    joint_cells: float
     complete: bool = True
 
 
@@ -124,6 +126,7 @@ def _prepare(
         tuple(sorted(nodes[largest].scope)) if nodes else (),
         sum(sizes),
         8 * layout.cells_in_memory,
+        found.total_cells,
     )
     return size, layout, found.order
 
@@ -133,7 +136,8 @@ def _lower_bound(shape: Sequence[int], found: Elimination) -> ContractionSize:
     kept = max(found.largest, key=lambda v: shape[v])
     scope = tuple(v for v in found.largest if v != kept)
     cells = found.largest_cells / shape[kept]
-    return ContractionSize(found.treewidth, cells, scope, cells, 8 * cells, complete=False)
+    joint = found.total_cells
+    return ContractionSize(found.treewidth, cells, scope, cells, 8 * cells, joint, complete=False)
 
 
 def _leaves(scopes: Sequence[Scope], given: int) -> tuple[list[int], list[int]]:

@@ -12,24 +12,29 @@ from privfield.schema import Schema
 
 Pair = tuple[int, int]
 _COMFORT_BYTES = 2.0**25  # of a run; more takes too long in a search that fits many times
+_COMFORT_CELLS = 2.0**22  # that a run multiplies, likewise
 
 
 class RoomForEdges:
     """Which edges exact inference has room for, beside single variables and structural zeros.
 
-    `limit` is what a run may take, in bytes: at most `max_bytes`, and a comfortable amount.
+    `limit` is what a run may take, in bytes: at most `max_bytes`, and a comfortable amount. What it
+    may multiply is limited likewise.
     """
 
     def __init__(self, schema: Schema, max_bytes: float) -> None:
         self._shape = schema.shape
         self._fixed: list[Scope] = [*structural_zeros(schema).cliques]
         self._fixed += [(v,) for v in range(len(schema))]
-        base = self._bytes([], max_bytes)
-        self.limit = min(max_bytes, max(_COMFORT_BYTES, 2 * base))
+        base = contraction_size(self._shape, self._fixed, max_bytes=max_bytes)
+        least = base.bytes if base.complete else math.inf
+        self.limit = min(max_bytes, max(_COMFORT_BYTES, 2 * least))
+        self._cells = max(_COMFORT_CELLS, 2 * base.joint_cells)
 
     def holds(self, edges: Sequence[Pair]) -> bool:
         """Whether these edges together fit."""
-        return self._bytes(edges, self.limit) <= self.limit
+        size = contraction_size(self._shape, [*self._fixed, *edges], max_bytes=self.limit)
+        return size.complete and size.bytes <= self.limit and size.joint_cells <= self._cells
 
     def beside(self, edges: Sequence[Pair], candidates: Sequence[Pair]) -> list[Pair]:
         """The candidates that about fit beside the edges, with today's order of elimination.
@@ -38,16 +43,12 @@ class RoomForEdges:
         """
         together = [*self._fixed, *edges]
         plan = plan_contraction(self._shape, together, max_bytes=self.limit)
-        # one more edge multiplies tables by the levels of one of its ends at most
-        if plan.size.bytes * max(self._shape) <= self.limit:
-            return list(candidates)
         today = Cells(self._shape, plan.order, together)
-        most = self.limit / plan.size.bytes * today.total
+        most = min(self._cells, self.limit / plan.size.bytes * today.total)
+        # one more edge multiplies tables by the levels of one of its ends at most
+        if today.total * max(self._shape) <= most:
+            return list(candidates)
         return [pair for pair in candidates if today.with_pair(pair) <= most]
-
-    def _bytes(self, edges: Sequence[Pair], limit: float) -> float:
-        size = contraction_size(self._shape, [*self._fixed, *edges], max_bytes=limit)
-        return size.bytes if size.complete else math.inf
 
 
 class Cells:

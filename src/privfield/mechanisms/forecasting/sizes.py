@@ -19,7 +19,9 @@ def inference_size(study: Study) -> ContractionSize:
     if not study.cliques:  # too many pairs to list
         cells = math.exp(min(700.0, sum(map(math.log, study.shape))))
         everything = tuple(range(study.variables))
-        return ContractionSize(study.variables - 1, cells, everything, cells, 8 * cells, False)
+        return ContractionSize(
+            study.variables - 1, cells, everything, cells, 8 * cells, cells, complete=False
+        )
     return _inference_size(study.shape, (*study.cliques, *study.zeros), study.room)
 
 
