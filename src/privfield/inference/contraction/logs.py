@@ -6,15 +6,17 @@ Works on the same tree as the fast path, with log-sum-exp, or with max for most 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privfield.inference.contraction.tree import Node, Scope, roles
 from privfield.inference.factors import Table, aligned, fold
 
 _NOTHING = np.zeros(())
 _BLOCK_CELLS = 2**17  # of one intermediate sum: about the size of a processor's cache
+_LOST = 1e-250  # a sum below, of terms up to 1, may have lost digits to underflow
 
 
 def log_forward(
@@ -122,7 +124,8 @@ def log_cells_in_memory(
         if node.summed >= 0 and len(node.operands) == 2:
             left, right = node.operands
             terms = cells({*nodes[left].scope, *nodes[right].scope})
-            blocks[i] = work = 3 * min(terms, max(_BLOCK_CELLS, sizes[i], sizes[right]))
+            work = sizes[left] + sizes[right] + 2 * sizes[i] + 3 * min(terms, _BLOCK_CELLS)
+            blocks[i] = work + sizes[i]
         elif node.summed >= 0:
             work = sizes[node.operands[0]]
         live += sizes[i]
@@ -137,20 +140,49 @@ def log_cells_in_memory(
 
 
 def log_matmul(x: Table, y: Table, use_max: bool = False) -> Table:
-    """log Σ_k exp(x[b,i,k] + y[b,k,j]), in blocks of rows so that no large table is made."""
+    """log Σ_k exp(x[b,i,k] + y[b,k,j]), without a table of all terms.
+
+    Sums are a product of matrices, whose rows and columns are scaled to maximum 1. Where the
+    largest terms of a row and a column do not meet, so little may be left that digits are lost:
+    those sums are made again, term by term.
+    """
+    if use_max:
+        return _largest_terms(x, y)
+    tops = x.max(axis=2, keepdims=True), y.max(axis=1, keepdims=True)
+    for top in tops:
+        top[top == -np.inf] = 0.0
+    left, right = x - tops[0], y - tops[1]
+    sums = np.exp(left, out=left) @ np.exp(right, out=right)
+    lost = sums < _LOST
+    if lost.any():
+        # a sum that has no term at all is a true zero
+        np.greater(x, -np.inf, out=left)
+        np.greater(y, -np.inf, out=right)
+        lost &= left @ right > 0
+    with np.errstate(divide="ignore"):
+        out = np.log(sums, out=sums)
+    out += tops[0]
+    out += tops[1]
+    for some in _blocks(np.argwhere(lost), x.shape[2]):
+        batch, row, column = some.T
+        out[batch, row, column] = _reduce(x[batch, row, :] + y[batch, :, column], 1, False)
+    return np.asarray(out)
+
+
+def _blocks(places: NDArray[np.intp], each: int) -> Iterator[NDArray[np.intp]]:
+    at_once = max(1, _BLOCK_CELLS // each)
+    return (places[start : start + at_once] for start in range(0, len(places), at_once))
+
+
+def _largest_terms(x: Table, y: Table) -> Table:
+    """max_k x[b,i,k] + y[b,k,j], in blocks of rows so that no large table is made."""
     batch, rows, inner = x.shape
     out = np.empty((batch, rows, y.shape[2]))
     at_once = max(1, _BLOCK_CELLS // (inner * y.shape[2]))
-    if at_once >= rows:
-        step = max(1, at_once // rows)
-        for b in range(0, batch, step):
-            terms = x[b : b + step, :, :, None] + y[b : b + step, None, :, :]
-            out[b : b + step] = _reduce(terms, 2, use_max)
-        return out
     for b in range(batch):
         for i in range(0, rows, at_once):
             terms = x[b, i : i + at_once, :, None] + y[b, None, :, :]
-            out[b, i : i + at_once] = _reduce(terms, 1, use_max)
+            out[b, i : i + at_once] = terms.max(axis=1)
     return out
 
 

@@ -12,7 +12,7 @@ from privfield.schema import Schema
 
 Pair = tuple[int, int]
 _COMFORT_BYTES = 2.0**25  # of a run; more takes too long in a search that fits many times
-_COMFORT_CELLS = 2.0**22  # that a run multiplies, likewise
+_COMFORT_CELLS = 2.0**23  # that a run multiplies, likewise
 
 
 class RoomForEdges:
