@@ -204,3 +204,51 @@ def test_too_many_pairs_are_refused_before_the_charge(tmp_path):
         "cliques to measure."
     )
     assert not ledger.charges()
+
+
+def test_importance_says_which_pairs_come_first():
+    """Without noise the weaker of two edges is chosen first where its variable matters more."""
+    rng = np.random.default_rng(0)
+    first = rng.integers(0, 2, 4000)
+    third = rng.integers(0, 2, 4000)
+    second = np.where(rng.random(4000) < 0.8, first, 1 - first)
+    fourth = np.where(rng.random(4000) < 0.7, third, 1 - third)
+    rows = np.column_stack([first, second, third, fourth])
+    schema = pf.Schema({"a": 2, "b": 2, "c": 2, "d": 2})
+
+    def choices(importance):
+        learner = pf.MarginalLearner(
+            pf.NON_PRIVATE,
+            cliques="learn",
+            structure="selection",
+            schema=schema,
+            importance=importance,
+        )
+        return [choice.pair for choice in learner.fit(rows).selection_.choices[:2]]
+
+    assert choices(None) == choices({"a": 1}) == [(0, 1), (2, 3)]
+    assert choices({"d": 3}) == [(2, 3), (0, 1)]
+
+
+@pytest.mark.parametrize("bad", [{"x": 0}, {"x": 1.5}, {"x": True}, {"x": 101}, {"z": 2}, ["x"]])
+@pytest.mark.parametrize("cliques", ["learn", "all-pairs"])
+def test_importance_is_whole_numbers_by_name(bad, cliques):
+    schema = pf.Schema({"x": 2, "y": 2, "w": 3})
+    learner = pf.MarginalLearner(
+        pf.PureDP(1), cliques=cliques, structure="selection", schema=schema, importance=bad
+    )
+    with pytest.raises(pf.InputError, match=r"importance|no variable 'z'"):
+        learner.fit(np.zeros((10, 3), np.int64))
+
+
+def test_importance_weighs_given_cliques_once():
+    schema = pf.Schema({"x": 2, "y": 2, "w": 3})
+    cliques, rows = [("x", "y"), ("y", "w")], np.zeros((100, 3), np.int64)
+
+    def scales(**options):
+        common = {"cliques": cliques, "schema": schema, "design": "cells", "noise": "laplace"}
+        return pf.MarginalLearner(pf.PureDP(1), **common, **options).fit(rows).measurements_.scales
+
+    assert scales(importance={"w": 8}) == scales(weights=[1, 8]) != scales()
+    with pytest.raises(pf.InputError, match="give one of them"):
+        scales(importance={"w": 8}, weights=[1, 8])

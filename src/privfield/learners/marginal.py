@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Self
@@ -17,7 +17,7 @@ from privfield.inference.contraction.plan import (
 )
 from privfield.inference.factors import structural_zeros
 from privfield.learners.base import Learner, attach_card, result
-from privfield.mechanisms.edges.mechanism import check_number, select_edges
+from privfield.mechanisms.edges.mechanism import check_number, pair_weights, select_edges
 from privfield.mechanisms.edges.selection import Selection
 from privfield.mechanisms.tables.measurements import Measurements
 from privfield.mechanisms.tables.mechanism import measure
@@ -50,7 +50,9 @@ class MarginalLearner(Learner):
     or for 10,000 where it is private.
 
     `design`, `noise` and `weights` say how the budget is spent on given cliques (`pf.measure`); by
-    default as well as is known. `method` and `options` go to `pf.estimate`. After `fit`:
+    default as well as is known. `importance={"income": 3}` says which variables matter: pairs with
+    them are chosen, or measured, as if their error counted three times. `method` and `options` go
+    to `pf.estimate`. After `fit`:
 
     * `model_`: the `pf.MarkovRandomField`; `graph_`: its networkx graph; `cliques_`;
     * `measurements_`: what was released. It is there even if the estimate is interrupted;
@@ -72,6 +74,7 @@ class MarginalLearner(Learner):
     noise: str = "auto"
     design: str = "auto"
     weights: Sequence[float] | None = None
+    importance: Mapping[str, int] | None = None
     inference: str = "exact"
     max_bytes: float = DEFAULT_MAX_BYTES
     options: dict[str, Any] | None = None
@@ -138,9 +141,20 @@ class MarginalLearner(Learner):
             self.budget,
             noise=self.noise,
             design=self.design,
-            weights=self.weights,
+            weights=self._weights(schema, cliques),
             **self._terms(),
         )
+
+    def _weights(
+        self, schema: Schema, cliques: Sequence[tuple[str, ...]]
+    ) -> Sequence[float] | None:
+        """Of given cliques: as asked, or by their variables."""
+        if self.importance is None:
+            return self.weights
+        if self.weights is not None:
+            raise InputError("importance and weights say the same; give one of them.")
+        own = pair_weights(schema, self.importance)
+        return [float(own(schema.clique(clique))) for clique in cliques]
 
     def _learn(self, data: Any, schema: Schema, way: str) -> Selection | StableSelection:
         """Edges and their tables within the budget."""
@@ -149,12 +163,16 @@ class MarginalLearner(Learner):
         self._check_size(schema, [(name,) for name in schema.names])
         common: dict[str, Any] = {**self._terms(), "max_bytes": self.max_bytes}
         if way == "stable":
+            if self.importance is not None:
+                raise InputError("importance: structure='stable' has no weights; use 'selection'.")
             from privfield.mechanisms.edges.stable import measure_stable
 
             weight = 0.2 if self.min_weight is None else self.min_weight
             common |= {"noise": self.noise, "min_weight": weight}
             return measure_stable(data, schema, self.budget, **common)  # type: ignore[arg-type]
-        return select_edges(data, schema, self.budget, noise=self.noise, **common)
+        return select_edges(
+            data, schema, self.budget, noise=self.noise, importance=self.importance, **common
+        )
 
     def _estimate(self, measurements: Measurements) -> MarkovRandomField:
         return estimate(  # type: ignore[no-any-return]

@@ -22,7 +22,7 @@ from privfield.algebra.contrasts import Scope
 from privfield.inference.contraction.room import RoomForEdges
 from privfield.mechanisms.edges.purse import Piece, Purse
 from privfield.mechanisms.edges.schedule import MISSES
-from privfield.mechanisms.edges.scores import Counts, Pair, sampling_spread
+from privfield.mechanisms.edges.scores import HALF_NORMAL, Counts, Pair, sampling_spread
 from privfield.mechanisms.edges.search import least_excess
 from privfield.mechanisms.forecasting.calls import learner_call
 from privfield.mechanisms.forecasting.forecast import Answers, Forecast
@@ -134,7 +134,7 @@ def _bought(about: tuple[Any, ...], dry: _Dry) -> tuple[tuple[Pair, ...], Varian
     purse, likely = dry.purse, about[-1]
     looked = tuple(_affordable(purse, likely))
     for _ in range(MISSES):
-        if purse.affords(len(looked) + 1):
+        if purse.affords(looked):
             purse.select(np.zeros(1, np.int64))
             purse.test(0)
     pieces = [*dry.pieces, *(purse.look(looked) if looked else ())]
@@ -152,7 +152,7 @@ def reference_edges(shape: Sequence[int]) -> list[Pair]:
 
 def _affordable(purse: Purse, likely: Sequence[Pair]) -> Iterator[Pair]:
     for count, pair in enumerate(likely):
-        if count >= purse.schedule.most or not purse.affords(count + 1):
+        if count >= purse.schedule.most or not purse.affords(likely[:count]):
             return
         purse.select(np.zeros(1, np.int64))
         purse.test(0)
@@ -162,13 +162,13 @@ def _affordable(purse: Purse, likely: Sequence[Pair]) -> Iterator[Pair]:
 def _chances(study: Study, purse: Purse, ring: Sequence[Pair]) -> dict[Pair, float]:
     """That each edge passes its test before several misses in a row end the search."""
     n, grid = study.n, study.grid
-    noise = purse.expected_noise(max(1, len({v for pair in ring for v in pair}) - 1))
+    noise, by_chance = purse.noise_beside(()), sampling_spread(n, grid)
     away = _DISTANCE * study.coupling * n * grid
     passes = {}
     for pair in ring:
-        shape = [study.shape[v] for v in pair]
-        least = least_excess(purse, shape, noise, n, grid)
-        spread = math.hypot(purse.testing.deviation, sampling_spread(n, grid), _VARIETY * away)
+        null = grid * HALF_NORMAL * math.sqrt(n * purse.task.cells(pair))
+        least = least_excess(purse, pair, noise(pair), null, by_chance, is_first=False)
+        spread = math.hypot(purse.testing.deviation, by_chance, _VARIETY * away)
         passes[pair] = NormalDist().cdf((away - least) / spread)
     going = [1.0] + [0.0] * (MISSES - 1)  # the chance to be there after so many misses in a row
     chances = {}

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
+from statistics import median
 
 from privfield.algebra.contrasts import Scope
-from privfield.mechanisms.edges.purse import USABLE, Piece, Purse
-from privfield.mechanisms.edges.schedule import ONE_WAY, TOTAL
+from privfield.mechanisms.edges.purse import Piece, Purse
+from privfield.mechanisms.edges.schedule import TOTAL
 from privfield.mechanisms.edges.scores import HALF_NORMAL, Pair
 from privfield.mechanisms.tables.design import Part, squared_move
 from privfield.privacy.adjacency import Sensitivity
@@ -20,6 +22,10 @@ from privfield.privacy.selection import selection_scale_zcdp
 _LAW: LawName = "discrete-gaussian"
 _SLACK = Fraction(100_000_001, 100_000_000)  # covers floating-point error of sums of moves
 _HALVINGS = 30
+_USABLE = 0.9  # of ρ, by guess, reaches tables
+_FIRST = 0.5  # of the last precision, for the first tables of single variables
+_LOOK = 0.25  # of the last precision, for first looks
+_MOST_FOR_LOOK = 0.05  # of ρ, however large the table
 
 
 @dataclass
@@ -33,6 +39,7 @@ class GaussianPurse(Purse):
     chosen: Fraction = field(init=False, default=Fraction(0))  # ρ spent on choices
     tables: Fraction = field(init=False, default=Fraction(0))  # ρ spent on tables
     measured: list[tuple[Scope, float]] = field(init=False, default_factory=list)  # and variances
+    _moves: dict[tuple[int, ...], float] = field(init=False, default_factory=dict)  # by shape
 
     def _set_scales(self) -> None:
         scale = selection_scale_zcdp(self._range, self.whole * self.schedule.select)
@@ -54,23 +61,38 @@ class GaussianPurse(Purse):
         move = squared_move(self.task, [s for s, _ in parts], [v for _, v in parts])
         return self.chosen + Fraction(move) / 2 * _SLACK
 
-    def expected_noise(self, edges: int) -> float:
-        """√(edges) times that of one table; four fifths of ρ reach the tables, by guess."""
-        move = self._tables(edges).l2_squared
-        return HALF_NORMAL * math.sqrt(move / (2 * self.whole * USABLE))
+    def price_of(self, edges: Sequence[Pair]) -> Fraction:
+        """As if each had neighbours of its own."""
+        return sum(
+            (Fraction(self._look_precision(e) * self._own_move(e) / 2) for e in edges), Fraction(0)
+        )
+
+    def noise_beside(self, edges: Sequence[Pair]) -> Callable[[Pair], float]:
+        """What the last tables would have, if as many edges were measured as are planned."""
+        known, shape = self._weight_of(edges), self.task.shape
+        found: dict[tuple[int, int], float] = {}  # tables of one shape are alike
+
+        def noise(pair: Pair) -> float:
+            levels = shape[pair[0]], shape[pair[1]]
+            if levels not in found:
+                level = self._level(known + self._weight_of([pair]), len(edges) + 1)
+                found[levels] = HALF_NORMAL / math.sqrt(level * self._goal(pair))
+            return found[levels]
+
+        return noise
 
     def first_tables(self) -> list[Piece]:
         """Interactions of single variables, and the total where it is private."""
-        parts = self._together(self.variables(), ONE_WAY)
-        self.single_noise = HALF_NORMAL * math.sqrt(parts[0][1])
+        level = _FIRST * self._level(0.0, 0)
+        parts = [(scope, 1 / (level * self._goal(scope))) for scope in self.variables()]
+        self.single_noise = {s[0]: HALF_NORMAL * math.sqrt(variance) for s, variance in parts}
         if not self.task.rows_are_public:
-            parts += self._together([()], TOTAL)
+            parts.append(((), self._own_move(()) / (2 * float(self.whole * TOTAL))))
         return self._measure("first tables", parts)
 
     def look(self, edges: Sequence[Pair]) -> list[Piece]:
-        """Interactions of the edges, with the same noise in each."""
-        share = self.schedule.first_look * len(edges)
-        return self._measure("first look", self._together(edges, share))
+        """Interactions of the edges, with a part of the precision that they are to have."""
+        return self._measure("first look", [(e, 1 / self._look_precision(e)) for e in edges])
 
     def last_tables(self, edges: Sequence[Pair]) -> list[Piece]:
         """Raise all precisions to where one more unit of ρ helps each table equally."""
@@ -99,23 +121,51 @@ class GaussianPurse(Purse):
         Importance is what the noise adds to the variance of all pair tables, not of the edges'
         alone: single variables matter in every one of them.
         """
-        shape = self.task.shape
-        inverse = sum(1 / levels for levels in shape)
-        importance: dict[Scope, float] = {}
-        for i, j in edges:
-            importance[i, j] = (shape[i] - 1) * (shape[j] - 1)
-        for v, *_ in self.variables():
-            importance[v,] = (shape[v] - 1) * (inverse - 1 / shape[v])
-        if not self.task.rows_are_public:
-            importance[()] = (inverse**2 - sum(levels**-2.0 for levels in shape)) / 2
-        moves = {s: math.prod(1 - 1 / shape[v] for v in s) for s in importance}
-        return {s: math.sqrt(much / moves[s]) for s, much in importance.items()}
+        total: list[Scope] = [] if self.task.rows_are_public else [()]
+        return {scope: self._goal(scope) for scope in [*edges, *self.variables(), *total]}
 
-    def _together(self, scopes: Sequence[Scope], share: Fraction) -> list[tuple[Scope, float]]:
-        """Tables with the same noise in each, for a share of the budget."""
-        move = squared_move(self.task, list(scopes), [1.0] * len(scopes))
-        variance = move / (2 * float(self.whole * share))
-        return [(scope, variance) for scope in scopes]
+    def _goal(self, scope: Scope) -> float:
+        shape, inverse = self.task.shape, self._inverse
+        if len(scope) == 2:
+            much = float(math.prod(shape[v] - 1 for v in scope))
+        elif scope:
+            much = (shape[scope[0]] - 1) * (inverse - 1 / shape[scope[0]])
+        else:
+            much = (inverse**2 - sum(levels**-2.0 for levels in shape)) / 2
+        return math.sqrt(much / math.prod(1 - 1 / shape[v] for v in scope))
+
+    @cached_property
+    def _inverse(self) -> float:
+        return sum(1 / levels for levels in self.task.shape)
+
+    def _own_move(self, scope: Scope) -> float:
+        """The largest square of what a unit moves it."""
+        levels = tuple(self.task.shape[v] for v in scope)
+        if levels not in self._moves:
+            self._moves[levels] = squared_move(self.task, [scope], [1.0])
+        return self._moves[levels]
+
+    def _look_precision(self, pair: Pair) -> float:
+        edges = [scope for scope, _ in self.measured if len(scope) == 2]
+        level = self._level(self._weight_of([*edges, pair]), len(edges) + 1)
+        most = _MOST_FOR_LOOK * 2 * float(self.whole) / self._own_move(pair)
+        return min(_LOOK * level * self._goal(pair), most)
+
+    def _level(self, weight: float, edges: int) -> float:
+        """About the last precisions, in goals, with so many edges and as many more as planned."""
+        single, usual = self._usual
+        pairs = weight + max(0, self.schedule.edges - edges) * usual
+        return _USABLE * float(self.whole) / (single + pairs)
+
+    def _weight_of(self, scopes: Sequence[Scope]) -> float:
+        """The ρ of precisions of one goal each, or somewhat more."""
+        return sum(self._goal(scope) * self._own_move(scope) / 2 for scope in scopes)
+
+    @cached_property
+    def _usual(self) -> tuple[float, float]:
+        """The weight of all single variables, and of the median pair."""
+        pairs = [self._weight_of([pair]) for pair in self.schedule.candidates]
+        return self._weight_of(self.variables()), median(pairs)
 
     def _measure(self, step: str, parts: list[tuple[Scope, float]]) -> list[Piece]:
         together = self.spent_with(parts)

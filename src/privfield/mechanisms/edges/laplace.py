@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
@@ -37,14 +37,20 @@ class LaplacePurse(Purse):
         scale = math.sqrt(2) * self._move / deviation
         return 3 * self.schedule.edges * scale / float(self.whole)
 
-    def expected_noise(self, edges: int) -> float:
-        """`edges` times that of one table; four fifths of ε reach the tables, by guess."""
-        return float(self._tables(edges).l1 / (self.whole * USABLE))
+    def price_of(self, edges: Sequence[Pair]) -> Fraction:
+        """The same for each."""
+        return self.whole * self.schedule.first_look * len(edges)
+
+    def noise_beside(self, edges: Sequence[Pair]) -> Callable[[Pair], float]:
+        """That of one table, times their number; four fifths of ε reach the tables, by guess."""
+        count = max(len(self.variables()) - 1, len(edges) + 1)
+        noise = float(self._tables(count).l1 / (self.whole * USABLE))
+        return lambda pair: noise
 
     def first_tables(self) -> list[Piece]:
         """Whole tables; they say how many people there are."""
         pieces = self._together("first tables", self.variables(), ONE_WAY)
-        self.single_noise = pieces[0].part.law.scale
+        self.single_noise = {own.part.scope[0]: own.part.law.scale for own in pieces}
         return pieces
 
     def look(self, edges: Sequence[Pair]) -> list[Piece]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, asdict, dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -25,6 +25,7 @@ from privfield.mechanisms.edges.laplace import LaplacePurse
 from privfield.mechanisms.edges.purse import OpenPurse, Piece, Purse
 from privfield.mechanisms.edges.schedule import (
     MOST_PAIRS,
+    RULE,
     candidate_pairs,
     make_schedule,
     number_of_candidates,
@@ -47,6 +48,8 @@ from privfield.privacy.rounding import sqrt_below
 from privfield.privacy.terms import Asked, Terms
 from privfield.schema import Schema
 
+_MOST_IMPORTANT = 100
+
 
 def select_edges(
     data: Any,
@@ -55,6 +58,7 @@ def select_edges(
     noise: str = "auto",
     *,
     candidates: Sequence[Sequence[str]] | None = None,
+    importance: Mapping[str, int] | None = None,
     max_bytes: float = DEFAULT_MAX_BYTES,
     **asked: Unpack[Asked],
 ) -> Selection:
@@ -65,15 +69,21 @@ def select_edges(
     `max_bytes`; the rest of the budget goes to the tables of the selected pairs. The whole is
     `budget`-private under `adjacency`. Gaussian noise and exponential mechanisms where the budget
     admits them, Laplace noise and permute-and-flip in a pure budget or with `noise="laplace"`.
-    `candidates` limits the choice to some pairs. With a `ledger` the cost is on disk before any
-    record is read; the same `job` again returns what it released before, and one that was cut off
-    goes on. `progress` counts choices.
+    `candidates` limits the choice to some pairs. `importance={"income": 3}` makes the score of a
+    pair with that variable count three times as much (of two such variables, the product). With a
+    `ledger` the cost is on disk before any record is read; the same `job` again returns what it
+    released before, and one that was cut off goes on. `progress` counts choices.
     """
     if not isinstance(schema, Schema):
         raise InputError(f"schema must be a pf.Schema; got {type(schema).__name__}.")
     terms = Terms.of(budget, unit_of(schema), **asked)
     mechanism = EdgeSelection(
-        terms, schema=schema, candidates=candidates, noise=noise, max_bytes=max_bytes
+        terms,
+        schema=schema,
+        candidates=candidates,
+        importance=importance,
+        noise=noise,
+        max_bytes=max_bytes,
     )
     return mechanism.release(data)
 
@@ -90,6 +100,7 @@ class EdgeSelection(Mechanism[Selection]):
     _: KW_ONLY
     schema: Schema
     candidates: Sequence[Sequence[str]] | None = None
+    importance: Mapping[str, int] | None = None
     noise: str = "auto"
     max_bytes: float = DEFAULT_MAX_BYTES
 
@@ -97,6 +108,7 @@ class EdgeSelection(Mechanism[Selection]):
         super().__post_init__()
         self.cost  # noqa: B018  # refuses noise that the budget does not admit
         self._choice  # noqa: B018
+        self._weights  # noqa: B018
 
     @property
     def cost(self) -> Budget | NonPrivate:
@@ -129,6 +141,14 @@ class EdgeSelection(Mechanism[Selection]):
     def _choice(self) -> tuple[list[Pair], RoomForEdges]:
         return check_choice(self.schema, self.candidates, self.max_bytes)
 
+    @cached_property
+    def _weights(self) -> tuple[int, ...] | None:
+        """Of the pairs to choose from."""
+        if self.importance is None:
+            return None
+        own = pair_weights(self.schema, self.importance)
+        return tuple(own(pair) for pair in self._choice[0])
+
     @property
     def title(self) -> str:
         """Among how many pairs."""
@@ -138,16 +158,18 @@ class EdgeSelection(Mechanism[Selection]):
     def request(self) -> dict[str, Any]:
         """Schema, candidates, noise and memory."""
         pairs, room = self._choice
-        return {
+        found = {
             "what": "edge selection",
             "schema": asdict(self.schema),
             "candidates": pairs,
+            "rule": RULE,
             "noise": self._kind[1],
             "cost": None if isinstance(self.cost, NonPrivate) else self.cost.to_json(),
             "max_bytes": room.limit,
             "adjacency": str(self.terms.adjacency),
             "insecure": self.terms.insecure_seed is not None,
         }
+        return found if self._weights is None else {**found, "weights": self._weights}
 
     def open(self, data: Any) -> Run[Selection]:
         """Count all candidate tables in one pass, then choose, test and measure draw by draw."""
@@ -203,6 +225,7 @@ class EdgeSelection(Mechanism[Selection]):
             self.terms.rows_are_public,
         )
         schedule = make_schedule(self.schema.shape, pairs, isinstance(cost, PureDP))
+        schedule = replace(schedule, weights=self._weights)
         if isinstance(cost, PureDP):
             return LaplacePurse(task, schedule, counts, randomness, cost.exact_epsilon)
         if isinstance(cost, ZCDP):
@@ -297,6 +320,22 @@ def check_number(schema: Schema) -> None:
             f"takes at most {MOST_PAIRS:,}, those of {fit:,} variables. "
             "Nothing was charged. Take fewer variables, or say which cliques to measure."
         )
+
+
+def pair_weights(schema: Schema, importance: Mapping[str, int]) -> Callable[[Sequence[int]], int]:
+    """The product of what some variables were said to matter; 1 for all others."""
+    if not isinstance(importance, Mapping):
+        raise InputError(f"importance must be a dict of variable names; got {importance!r}.")
+    own = [1] * len(schema)
+    for name, much in importance.items():
+        is_whole = isinstance(much, int) and not isinstance(much, bool)
+        if not is_whole or not 1 <= much <= _MOST_IMPORTANT:
+            raise InputError(
+                f"importance must be whole numbers from 1 to {_MOST_IMPORTANT}; got {much!r} for "
+                f"{name!r}."
+            )
+        own[schema.index(name)] = much
+    return lambda scope: math.prod(own[v] for v in scope)
 
 
 def _positions(schema: Schema, candidates: Sequence[Sequence[str]] | None) -> list[Pair] | None:

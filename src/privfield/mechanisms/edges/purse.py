@@ -5,8 +5,9 @@ A purse never pays more than it holds, whatever is asked of it and in whatever o
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -22,7 +23,7 @@ from privfield.privacy.laws import Law, Noise, NoNoise
 from privfield.privacy.noise import NoiseLaw
 from privfield.privacy.randomness import Randomness
 
-_PEOPLE_PER_DEVIATION = 30  # of a test; then three deviations are a tenth of all people
+_PEOPLE_PER_DEVIATION = 120  # of a test, where the budget allows it
 USABLE = Fraction(4, 5)  # of the budget, by guess, reaches the edges' tables
 
 
@@ -50,7 +51,7 @@ class Purse(ABC):
 
     selecting: Law = field(init=False)  # how a score is selected
     testing: NoiseLaw = field(init=False)  # what is added to a tested distance
-    single_noise: float = field(init=False, default=0.0)  # about E|noise| of a first table's cell
+    single_noise: dict[int, float] = field(init=False, default_factory=dict)  # E|noise| of a cell
 
     def __post_init__(self) -> None:
         self._move = distance_sensitivity(self.task.adjacency, self.task.unit_weight)
@@ -62,10 +63,10 @@ class Purse(ABC):
     def spent(self) -> Fraction:
         """What everything so far has cost."""
 
-    def affords(self, edges: int) -> bool:
-        """Whether one more choice, and a first look at so many edges, still leave enough."""
-        share = self.schedule.select + self.schedule.test + edges * self.schedule.first_look
-        return self.spent + self.whole * share <= self.whole * EXPLORING
+    def affords(self, edges: Sequence[Pair]) -> bool:
+        """Whether one more choice, and a first look at these edges, still leave enough."""
+        choice = self.whole * (self.schedule.select + self.schedule.test)
+        return self.spent + choice + self.price_of(edges) <= self.whole * EXPLORING
 
     def adapt(self, people: float) -> None:
         """Give choices more where there are few people; `people`, in steps, was released."""
@@ -100,9 +101,17 @@ class Purse(ABC):
     def _set_scales(self) -> None:
         """The noise of choices and tests, from the schedule."""
 
+    def main_noise(self, pair: Pair) -> float:
+        """About what noise in the first tables of its variables may feign in a pair's table."""
+        return math.hypot(*(self.task.shape[v] * self.single_noise.get(v, 0.0) for v in pair))
+
     @abstractmethod
-    def expected_noise(self, edges: int) -> float:
-        """About E|noise| of a cell in an edge's table, if so many edges are measured."""
+    def price_of(self, edges: Sequence[Pair]) -> Fraction:
+        """What first looks at these edges cost, or somewhat more."""
+
+    @abstractmethod
+    def noise_beside(self, edges: Sequence[Pair]) -> Callable[[Pair], float]:
+        """About E|noise| of a cell in the table of a pair that is measured beside the edges."""
 
     @abstractmethod
     def first_tables(self) -> list[Piece]:
@@ -164,9 +173,13 @@ class OpenPurse(Purse):
     def _set_scales(self) -> None:
         self.selecting, self.testing = NoNoise(), NoiseLaw("none", 0.0)
 
-    def expected_noise(self, edges: int) -> float:
+    def price_of(self, edges: Sequence[Pair]) -> Fraction:
+        """Nothing."""
+        return Fraction(0)
+
+    def noise_beside(self, edges: Sequence[Pair]) -> Callable[[Pair], float]:
         """None."""
-        return 0.0
+        return lambda pair: 0.0
 
     def first_tables(self) -> list[Piece]:
         """As they are."""

@@ -11,14 +11,15 @@ from itertools import combinations, combinations_with_replacement
 
 from privfield.mechanisms.edges.scores import HALF_NORMAL, Pair
 
-ONE_WAY = Fraction(6, 100)  # of the budget, for the tables of single variables
+RULE = 2  # of the search; a job that was cut off under another one cannot go on
+ONE_WAY = Fraction(6, 100)  # of a pure budget, for the tables of single variables
 TOTAL = Fraction(2, 1000)  # for the number of people, where it is private
-FIRST_LOOK = Fraction(30, 100)  # for the first measurement of the planned number of edges
-EXPLORING = Fraction(60, 100)  # at most, before the last measurement
-MISSES = 3  # in a row end the search
+FIRST_LOOK = Fraction(30, 100)  # of a pure budget, for first looks at the planned number of edges
+EXPLORING = Fraction(75, 100)  # at most, before the last measurement
+MISSES = 5  # in a row end the search
 MOST_PAIRS = 1 << 17  # to choose from; a choice looks at all of them, so many take minutes
 MOST_CELLS = 1 << 26  # of all candidate tables together
-MOST_FOR_CHOICES = 0.25  # of the budget, where there are few people
+MOST_FOR_CHOICES = Fraction(1, 10)  # of the budget, where there are few people
 _CARE = 60.0  # how much more the noise of all tables matters than the weakest edge
 
 
@@ -27,7 +28,8 @@ class Schedule:
     """Everything public: which pairs may be chosen, how many, and what each choice may cost.
 
     `edges` is the number planned for; at most `most` pairs are looked at. `batch` pairs are chosen
-    between two fits. `select` and `test` are shares of the budget for one choice.
+    between two fits. `select` and `test` are shares of the budget for one choice, which become
+    larger where there are few people, up to `most_for_choices` for all that are planned.
     """
 
     candidates: tuple[Pair, ...]
@@ -36,6 +38,8 @@ class Schedule:
     batch: int
     select: Fraction
     test: Fraction
+    most_for_choices: Fraction
+    weights: tuple[int, ...] | None = None  # of the candidates, where some matter more
 
     @property
     def first_look(self) -> Fraction:
@@ -44,14 +48,14 @@ class Schedule:
 
     def with_share(self, share: float) -> Schedule:
         """The same with more for choices, if `share` of the budget is more than planned."""
-        more = Fraction(round(min(share, MOST_FOR_CHOICES) * 2**20), 2**20)
+        more = min(Fraction(math.ceil(min(share, 1.0) * 2**20), 2**20), self.most_for_choices)
         more = max(more, (self.select + self.test) * self.edges)
         return replace(self, select=more * Fraction(2, 3) / self.edges, test=more / 3 / self.edges)
 
     @property
     def surprise(self) -> float:
-        """How many standard deviations off by chance the best of all candidates hardly ever is."""
-        return math.sqrt(2 * math.log(len(self.candidates))) + 3
+        """How many standard deviations off by chance the best of all candidates rarely is."""
+        return math.sqrt(2 * math.log(len(self.candidates))) + 1
 
 
 def make_schedule(shape: Sequence[int], candidates: Sequence[Pair], pure: bool) -> Schedule:
@@ -60,10 +64,12 @@ def make_schedule(shape: Sequence[int], candidates: Sequence[Pair], pure: bool) 
     With a share x of the budget the error of a choice is a/√x (a/x under pure privacy) and the
     noise of a table b/√(1-x) (b/(1-x)), in the same units. x/(1-x) = (a/60b)^⅔ (or ^½) minimises
     their sum where the noise, which every edge suffers from, counts 60 times as much as the error
-    of a choice, which only the weakest edges do.
+    of a choice, which only the weakest edges do. Where there are few people, choices get more: a
+    tenth, or 1/√cells of the median table where that is less, since large tables need it all.
     """
     variables = {v for pair in candidates for v in pair}
-    cells = sum(shape[i] * shape[j] for i, j in candidates) / len(candidates)
+    sizes = [shape[i] * shape[j] for i, j in candidates]
+    cells = sum(sizes) / len(candidates)
     error = math.log(len(candidates) + 1) * (2 if pure else 2 / math.sqrt(2))
     noise = cells * (1 if pure else HALF_NORMAL)
     odds = (error / (_CARE * noise)) ** (1 / 2 if pure else 2 / 3)
@@ -73,10 +79,11 @@ def make_schedule(shape: Sequence[int], candidates: Sequence[Pair], pure: bool) 
     return Schedule(
         tuple(candidates),
         edges,
-        min(len(candidates), 4 * tree + MISSES),
+        min(len(candidates), 3 * tree + MISSES),
         max(1, len(variables) // 12),
         share * Fraction(2, 3) / edges,
         share / 3 / edges,
+        min(MOST_FOR_CHOICES, Fraction(1, math.isqrt(sorted(sizes)[len(sizes) // 2]))),
     )
 
 

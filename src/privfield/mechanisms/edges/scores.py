@@ -7,7 +7,7 @@ Only the first term sees records.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +21,7 @@ Table = NDArray[np.float64]
 
 HALF_NORMAL = math.sqrt(2 / math.pi)  # E|z| of a standard normal z
 _SPREAD = 1 - 2 / math.pi  # its variance
+_LEFT = 2 / 3  # of the noise of a table, when the estimate has shrunk it
 MOST = 2**60  # steps in a prediction or a penalty: a noisy total may be anything, 64 bits are not
 
 
@@ -78,13 +79,25 @@ def misfit(counts: Counts, probabilities: Table, total: float, grid: int) -> Mis
 
 
 def scores(
-    candidates: Sequence[Pair], misfits: Mapping[Pair, Misfit], noise: float
+    candidates: Sequence[Pair],
+    misfits: Mapping[Pair, Misfit],
+    noise: Callable[[Pair], float],
+    weights: Mapping[Pair, int] | None = None,
 ) -> NDArray[np.int64]:
-    """One whole number per candidate; `noise` is what measuring would add to each cell."""
-    found = [misfits[pair] for pair in candidates]
-    return np.array([m.distance - m.null - cell_noise(m.cells, noise) for m in found], np.int64)
+    """One whole number per candidate; `noise` is what measuring it would add to each cell.
+
+    With `weights`, that part of it, rounded down, which the weight is of the largest weight: a
+    score then moves by no more than without.
+    """
+    found = [(misfits[pair], noise(pair)) for pair in candidates]
+    plain = np.array([m.distance - m.null - cell_noise(m.cells, n) for m, n in found], np.int64)
+    if weights is None:
+        return plain
+    most, own = max(weights.values()), np.array([weights[pair] for pair in candidates], np.int64)
+    whole, rest = np.divmod(plain, most)
+    return whole * own + rest * own // most  # never wraps round: no weight is above the largest
 
 
 def cell_noise(cells: int, noise: float) -> int:
-    """What measuring a table would add to all of its cells."""
-    return round(min(cells * noise, MOST))
+    """What measuring a table would add to all of its cells, in the estimate."""
+    return round(min(_LEFT * cells * noise, MOST))

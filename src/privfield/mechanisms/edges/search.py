@@ -33,7 +33,8 @@ from privfield.mechanisms.edges.selection import SelectedPair
 from privfield.mechanisms.tables.measurements import Measurements
 
 _BATCHES = 4  # a round may add this part of the edges so far: the more there are, the more it takes
-_SURE = 3.0  # standard deviations of the noise in a test
+_SURE_OF_ONE = 3.0  # standard deviations of the noise in a test, for there to be any edge
+_SURE = 1.5  # for one more
 
 
 Publish = Callable[[Sequence[Piece]], Measurements]
@@ -57,7 +58,8 @@ class Search:
         self.pieces: list[Piece] = []
         self.edges: list[Pair] = []
         self.choices: list[SelectedPair] = []
-        self._left = list(purse.schedule.candidates)
+        self._left, weights = list(purse.schedule.candidates), purse.schedule.weights
+        self._weights = None if weights is None else dict(zip(self._left, weights, strict=True))
         self._round = 0
         self._fitted = 0  # pieces in the last fit
         self._misfits: dict[Pair, Misfit] = {}
@@ -67,7 +69,7 @@ class Search:
         self.pieces += self._purse.first_tables()
         self._forest()
         misses = 0 if self.edges else MISSES  # without an edge there is no other model to look at
-        while misses < MISSES and self._can_look(1):
+        while misses < MISSES and self._can_look([]):
             misses = 0 if self._round_of_choices() else misses + 1
         self.pieces += self._purse.last_tables(sorted(self.edges))
 
@@ -78,7 +80,7 @@ class Search:
         part = {v: v for pair in self._left for v in pair}
         new: list[Pair] = []
         misses = 0
-        while misses < MISSES and self._can_look(len(new) + 1):
+        while misses < MISSES and self._can_look(new):
             across = [(i, j) for i, j in self._left if part[i] != part[j]]
             fitting = self._room.beside(new, across)
             if not fitting:
@@ -99,7 +101,7 @@ class Search:
         misfits = self._refit(fitting)
         new: list[Pair] = []
         batch = max(self._purse.schedule.batch, len(self.edges) // _BATCHES)
-        while len(new) < batch and fitting and self._can_look(len(new) + 1):
+        while len(new) < batch and fitting and self._can_look(new):
             chosen = self._choose(fitting, misfits, new)
             if not chosen.kept:
                 break
@@ -127,14 +129,16 @@ class Search:
     def _choose(
         self, candidates: Sequence[Pair], misfits: Mapping[Pair, Misfit], new: Sequence[Pair]
     ) -> SelectedPair:
-        grid, noise = self._grid, self._purse.expected_noise(self._edges_with(len(new)))
-        pair = candidates[self._purse.select(scores(candidates, misfits, noise))]
+        grid, edges = self._grid, [*self.edges, *new]
+        noise = self._purse.noise_beside(edges)
+        pair = candidates[self._purse.select(scores(candidates, misfits, noise, self._weights))]
         chosen = misfits[pair]
         noisy = self._purse.test(chosen.distance)
+        spread = sampling_spread(self._fit.total, grid)
         threshold = least_excess(
-            self._purse, self._counts[pair].shape, noise, self._fit.total, grid
+            self._purse, pair, noise(pair), chosen.null, spread, is_first=not edges
         )
-        fits = self._room.holds([*self.edges, *new, pair])
+        fits = self._room.holds([*edges, pair])
         found = SelectedPair(
             *pair, self._round, (noisy - chosen.null) / grid, threshold / grid, fits
         )
@@ -143,12 +147,7 @@ class Search:
         self._tell(len(self.choices))
         return found
 
-    def _edges_with(self, pending: int) -> int:
-        """How many edges will be measured in the end, as far as one can tell now."""
-        variables = {v for pair in self._purse.schedule.candidates for v in pair}
-        return max(len(variables) - 1, len(self.edges) + pending + 1)
-
-    def _can_look(self, edges: int) -> bool:
+    def _can_look(self, edges: Sequence[Pair]) -> bool:
         more = bool(self._left) and len(self.choices) < self._purse.schedule.most
         return more and self._purse.affords(edges)
 
@@ -159,19 +158,18 @@ class Search:
 
 
 def least_excess(
-    purse: Purse, shape: Sequence[int], noise: float, total: float, grid: int
+    purse: Purse, pair: Pair, noise: float, null: float, spread: float, is_first: bool
 ) -> float:
-    """What the excess distance of a table of that shape must be above, in steps of 1/grid.
+    """What the excess distance of a pair's table over `null` must be above.
 
-    More than measuring it would add, than the first tables of its variables may be off, than the
-    test's own noise, and than chance makes of the best of all candidates.
+    More than measuring it would add, and than chance makes of it: what noise in the first tables of
+    its variables adds to `null`, and on top of it that of the test and the sampling `spread` of the
+    best of all candidates.
     """
-    return max(
-        cell_noise(math.prod(shape), noise),
-        purse.single_noise * sum(shape),
-        _SURE * purse.testing.deviation,
-        purse.schedule.surprise * sampling_spread(total, grid),
-    )
+    sure = _SURE_OF_ONE if is_first else _SURE
+    feigned = math.hypot(null, purse.main_noise(pair)) - null
+    chance = math.hypot(sure * purse.testing.deviation, purse.schedule.surprise * spread)
+    return max(cell_noise(purse.task.cells(pair), noise), feigned + chance)
 
 
 def combined(pieces: Sequence[Piece]) -> list[tuple[Scope, bool, Table, float]]:

@@ -15,6 +15,7 @@ from privfield.inference.contraction.plan import DEFAULT_MAX_BYTES
 from privfield.inference.contraction.room import RoomForEdges
 from privfield.mechanisms.edges.forecast_stable import forecast_stable_tables, stable_call
 from privfield.mechanisms.edges.mechanism import EdgeSelection, check_choice
+from privfield.mechanisms.edges.schedule import RULE
 from privfield.mechanisms.edges.selection import Selection
 from privfield.mechanisms.forecasting.forecast import Forecast, refused
 from privfield.mechanisms.forecasting.study import Study
@@ -202,6 +203,7 @@ class StableTables(Mechanism[StableSelection]):
             "cost": self.cost.to_json(),
             "noise": self.noise,
             "max_bytes": float(self.max_bytes),
+            "rule": RULE,
             "adjacency": str(self.terms.adjacency),
             "insecure": self.terms.insecure_seed is not None,
         }
