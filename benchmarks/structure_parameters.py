@@ -28,7 +28,8 @@ import numpy as np
 
 import privfield as pf
 from privfield.inference.exact import marginals
-from privfield.mechanisms.edges.scores import distance, predicted_counts, score_range
+from privfield.mechanisms.edges.scores import distances as table_distances
+from privfield.mechanisms.edges.scores import predicted_counts, score_range
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.selection import exponential_mechanism, selection_scale_zcdp
 
@@ -102,7 +103,9 @@ def tree(rows: np.ndarray, schema: pf.Schema, counts: Tables, adjacency: str) ->
     shares = [np.maximum(table, 0.0) for table in singles.tables]
     shares = [table / max(table.sum(), 1.0) for table in shares]
     scores = {
-        (i, j): distance(table, predicted_counts(np.outer(shares[i], shares[j]), total, 1))
+        (i, j): int(
+            table_distances(table, predicted_counts(np.outer(shares[i], shares[j]), total, 1))
+        )
         for (i, j), table in counts.items()
     }
     spread = score_range(Adjacency.parse(adjacency), 1)

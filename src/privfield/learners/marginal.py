@@ -192,13 +192,13 @@ class MarginalLearner(Learner):
             else:
                 check_number(schema)
             alone: list[tuple[str, ...]] = [(name,) for name in schema.names]
-            pairs: list[tuple[str, ...]] = [*combinations(schema.names, 2)] or alone
             if self.cliques == "all-pairs":
-                return pairs
-            if sum(levels > 1 for levels in schema.shape) < 2:  # there is no edge to learn
+                way = "tables"
+            elif sum(levels > 1 for levels in schema.shape) < 2:  # there is no edge to learn
                 return alone
-            way = self._choose(data, schema)
-            return pairs if way == "tables" else way
+            else:
+                way = self._choose(data, schema)
+            return [*combinations(schema.names, 2)] or alone if way == "tables" else way
         if isinstance(self.cliques, str) or not isinstance(self.cliques, Sequence):
             raise InputError(
                 f"cliques must be a list or 'all-pairs', 'learn' or 'auto'; got {self.cliques!r}."

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import privfield as pf
 from privfield.audit.promise import watched
 from privfield.data.table import unit_of
+from privfield.mechanisms.edges.candidates import Candidates
 from privfield.mechanisms.edges.gaussian import GaussianPurse
 from privfield.mechanisms.edges.laplace import LaplacePurse
 from privfield.mechanisms.edges.mechanism import EdgeSelection, select_edges
@@ -19,12 +20,9 @@ from privfield.mechanisms.edges.purse import Purse
 from privfield.mechanisms.edges.schedule import candidate_pairs, make_schedule
 from privfield.mechanisms.edges.scores import (
     MOST,
-    Misfit,
-    distance,
     distance_sensitivity,
-    misfit,
+    distances,
     score_range,
-    scores,
 )
 from privfield.mechanisms.edges.selection import Selection
 from privfield.mechanisms.tables.design import Task, squared_move
@@ -73,8 +71,10 @@ def predictions(count=12, most=2):
 def scores_of(rows, predicted, weights=None):
     """Scores without penalties."""
     counts = counts_of(rows)
-    misfits = {p: Misfit(distance(counts[p], predicted[p]), 0, 4) for p in PAIRS}
-    return scores(PAIRS, misfits, lambda pair: 0.0, weights)
+    found = Candidates(PAIRS, [counts[pair] for pair in PAIRS])
+    found.distance[:] = [distances(counts[p], predicted[p]) for p in PAIRS]
+    own = None if weights is None else np.array([weights[pair] for pair in PAIRS])
+    return found.scores(np.arange(len(PAIRS)), lambda pair: 0.0, own)
 
 
 def task(adjacency, shape=SHAPE, weight=1):
@@ -119,9 +119,10 @@ def test_weights_make_no_score_move_more(adjacency):
 
 @given(plain=st.integers(-MOST, MOST), own=st.integers(1, 10**4), most=st.integers(1, 10**4))
 def test_weighted_scores_are_rounded_down_exactly(plain, own, most):
-    weights = {(0, 1): min(own, most), (0, 2): most}
-    misfits = dict.fromkeys(weights, Misfit(plain, 0, 4))
-    found = scores(list(weights), misfits, lambda pair: 0.0, weights)
+    candidates = Candidates([(0, 1), (0, 2)], [np.zeros((2, 2), np.int64)] * 2)
+    candidates.distance[:] = plain
+    weights = np.array([min(own, most), most])
+    found = candidates.scores(np.arange(2), lambda pair: 0.0, weights)
     assert found.tolist() == [plain * min(own, most) // most, plain]
 
 
@@ -415,7 +416,7 @@ def test_the_worlds_of_the_contract_take_every_branch(adjacency, budget):
 
 def test_distances_are_exact():
     huge = np.array([[2**61, 0], [1, 2**60]])
-    assert distance(huge, np.zeros((2, 2), np.int64)) == 2**61 + 2**60 + 1
+    assert distances(huge, np.zeros((2, 2), np.int64)) == 2**61 + 2**60 + 1
 
 
 @pytest.mark.parametrize("total", [1.0, 2.0**62, 2.0**63, 1e40])
@@ -426,11 +427,14 @@ def test_no_noisy_total_makes_scores_wrap_round(total):
     for cell in np.ndindex(2, 2):
         more = counts.copy()
         more[cell] += 1
-        one, two = (misfit(c, probabilities, total, 2**20) for c in (counts, more))
-        assert one.distance == min(total * 2**20, MOST)
-        assert abs(one.distance - two.distance) == 1
-        found = [scores([(0, 1)], {(0, 1): own}, lambda pair: 1e300) for own in (one, two)]
-        assert abs(int(found[0][0] - found[1][0])) == 1
+        found = [Candidates([(0, 1)], [own]) for own in (counts, more)]
+        for each in found:
+            each.compare(np.array([0]), {(0, 1): probabilities}, total, 2**20)
+        one, two = (int(each.distance[0]) for each in found)
+        assert one == min(total * 2**20, MOST)
+        assert abs(one - two) == 1
+        one, two = (int(each.scores(np.array([0]), lambda pair: 1e300)[0]) for each in found)
+        assert abs(one - two) == 1
 
 
 @pytest.mark.parametrize("budget", [pf.ZCDP(1e-100), pf.ZCDP(1e-37), pf.PureDP(1e-99)])

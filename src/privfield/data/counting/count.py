@@ -33,7 +33,7 @@ Counts = NDArray[np.int64]
 Piece = tuple[CodedBatch, slice]  # some rows of one batch
 
 MAX_WEIGHT = 1 << 62
-_BLOCK_BYTES = 1 << 25  # what one worker copies at a time
+_BLOCK_BYTES = 1 << 24  # what one worker copies at a time
 _BLOCK_BATCHES = 64  # tiny batches are counted together, up to this many
 _GROUPS_PER_THREAD = 8  # enough that workers rarely wait for each other's group
 _PAIRS_PER_GROUP = 256
@@ -171,7 +171,7 @@ class _Tables:
 class _Pairs:
     """Pairs of packed binary columns that one kernel call counts."""
 
-    def __init__(self, pairs: Sequence[tuple[int, int]], layout: _Layout) -> None:
+    def __init__(self, pairs: Sequence[Clique], layout: _Layout) -> None:
         self.lock = threading.Lock()
         self.pairs = pairs
         self.left = np.array([layout.slot[i] for i, _ in pairs], np.intp)
@@ -298,22 +298,31 @@ def _run(
 
 def _results(plan: CountPlan, groups: list[_Tables | _Pairs], rows: int) -> list[Counts]:
     tables: dict[int, Counts] = {}
-    both: dict[tuple[int, int], int] = {}
+    ones = np.zeros([len(plan.shape) if plan.and_pairs else 0] * 2, np.int64)
     for group in groups:
         if isinstance(group, _Tables):
             tables |= group.views
         else:
-            both.update(zip(group.pairs, group.totals.tolist(), strict=True))
+            left, right = np.array(group.pairs).T
+            ones[left, right] = ones[right, left] = group.totals
+    asked = zip(plan.cliques, plan.homes, strict=True)
+    in_bits = [clique for clique, home in asked if home is None and len(clique) == 2]
+    quick = iter(_from_ones(in_bits, ones, rows))
     found: dict[Clique, Counts] = {}
     results = []
     for clique, home in zip(plan.cliques, plan.homes, strict=True):
-        if clique in found:
+        if home is None and len(clique) == 2:
+            results.append(next(quick))
+        elif clique in found:
             results.append(found[clique].copy())
         else:
-            if home is None:
-                found[clique] = _from_ones(clique, both, rows)
-            else:
+            if home is not None:
                 found[clique] = _marginal(tables[home], plan.tables[home], clique)
+            elif clique:
+                one = ones[clique[0], clique[0]]
+                found[clique] = np.array([rows - one, one], np.int64)
+            else:
+                found[clique] = np.array(rows, np.int64)
             results.append(found[clique])
     return results
 
@@ -328,14 +337,13 @@ def _marginal(counts: Counts, table: Clique, clique: Clique) -> Counts:
     return counts.copy("C") if counts.size <= JOINT_CELLS else np.asarray(counts, order="C")
 
 
-def _from_ones(clique: Clique, both: dict[tuple[int, int], int], rows: int) -> Counts:
-    """The table of at most two binary columns from the numbers of ones."""
-    if not clique:
-        return np.array(rows, np.int64)
-    ones = [both[column, column] for column in clique]
-    if len(clique) == 1:
-        return np.array([rows - ones[0], ones[0]], np.int64)
-    joint = both[min(clique), max(clique)]
-    return np.array(
-        [[rows - sum(ones) + joint, ones[1] - joint], [ones[0] - joint, joint]], np.int64
-    )
+def _from_ones(pairs: Sequence[Clique], ones: Counts, rows: int) -> Counts:
+    """The tables of pairs of binary columns from the numbers of ones, each and both."""
+    left, right = np.array(pairs, np.intp).reshape(-1, 2).T
+    first, second, both = ones[left, left], ones[right, right], ones[left, right]
+    found = np.empty((len(left), 2, 2), np.int64)
+    found[:, 0, 0] = rows - first - second + both
+    found[:, 0, 1] = second - both
+    found[:, 1, 0] = first - both
+    found[:, 1, 1] = both
+    return found

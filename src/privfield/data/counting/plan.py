@@ -37,7 +37,7 @@ class CountPlan:
     shape: tuple[int, ...]
     cliques: tuple[Clique, ...]
     tables: tuple[Clique, ...]
-    and_pairs: tuple[tuple[int, int], ...]
+    and_pairs: tuple[Clique, ...]
     homes: tuple[int | None, ...]
 
     @property
@@ -69,10 +69,10 @@ def plan_counts(
     (1, 30)
     """
     shape = tuple(int(levels) for levels in shape)
-    asked = tuple(tuple(int(column) for column in clique) for clique in cliques)
+    asked = tuple(_as_clique(clique) for clique in cliques)
     _check_request(shape, asked, max_cells)
     # An ordered set: a plan must not change from one process to the next.
-    wanted = list(dict.fromkeys(tuple(sorted(clique)) for clique in asked))
+    wanted = list(dict.fromkeys(map(_in_order, asked)))
     bits = [q for q in wanted if len(q) <= 2 and all(shape[column] == 2 for column in q)]
     bit_columns = sorted(set(chain.from_iterable(bits)))
     if weighted or 1 << len(bit_columns) <= JOINT_CELLS:
@@ -87,14 +87,25 @@ def plan_counts(
         covers = _best_cover(shape, rest, limit)
     home_of = {rest[n]: t for t, (_, held) in enumerate(covers) for n in held}
     singles = [(column, column) for column in bit_columns]
-    pairs = [(clique[0], clique[1]) for clique in bits if len(clique) == 2]
+    pairs = [clique for clique in bits if len(clique) == 2]
     return CountPlan(
         shape=shape,
         cliques=asked,
         tables=tuple(table for table, _ in covers),
         and_pairs=(*singles, *pairs),
-        homes=tuple(home_of.get(tuple(sorted(clique))) for clique in asked),
+        homes=tuple(home_of.get(_in_order(clique)) for clique in asked),
     )
+
+
+def _as_clique(clique: Sequence[int]) -> Clique:
+    """Tuples stay the objects they are: there may be half a million of them."""
+    return clique if isinstance(clique, tuple) else tuple(int(column) for column in clique)
+
+
+def _in_order(clique: Clique) -> Clique:
+    if len(clique) < 2 or (len(clique) == 2 and clique[0] < clique[1]):
+        return clique
+    return tuple(sorted(clique))
 
 
 def cells_of(shape: Sequence[int], clique: Clique) -> int:

@@ -25,11 +25,32 @@ class RoomForEdges:
     def __init__(self, schema: Schema, max_bytes: float) -> None:
         self._shape = schema.shape
         self._fixed: list[Scope] = [*structural_zeros(schema).cliques]
+        self._tied = bool(self._fixed)
         self._fixed += [(v,) for v in range(len(schema))]
         base = contraction_size(self._shape, self._fixed, max_bytes=max_bytes)
         least = base.bytes if base.complete else math.inf
         self.limit = min(max_bytes, max(_COMFORT_BYTES, 2 * least))
         self._cells = max(_COMFORT_CELLS, 2 * base.joint_cells)
+
+    def has_plenty(self, edges: Sequence[Pair]) -> bool:
+        """Whether any one edge more surely fits: known without planning where edges make a forest.
+
+        Its tables are no larger than its edges', and a run holds less than sixteen times those.
+        """
+        if self._tied:
+            return False
+        part = list(range(len(self._shape)))
+        for i, j in edges:
+            while part[i] != i:
+                part[i] = i = part[part[i]]
+            while part[j] != j:
+                part[j] = j = part[part[j]]
+            if i == j:
+                return False
+            part[i] = j
+        cells = sum(self._shape) + sum(self._shape[i] * self._shape[j] for i, j in edges)
+        cells *= max(self._shape)  # one more edge multiplies tables by that much at most
+        return cells <= self._cells and 8 * 16 * cells <= self.limit
 
     def holds(self, edges: Sequence[Pair]) -> bool:
         """Whether these edges together fit."""

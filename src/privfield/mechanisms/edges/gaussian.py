@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from statistics import median
+
+import numpy as np
 
 from privfield.algebra.contrasts import Scope
 from privfield.mechanisms.edges.purse import Piece, Purse
@@ -63,9 +64,10 @@ class GaussianPurse(Purse):
 
     def price_of(self, edges: Sequence[Pair]) -> Fraction:
         """As if each had neighbours of its own."""
-        return sum(
-            (Fraction(self._look_precision(e) * self._own_move(e) / 2) for e in edges), Fraction(0)
-        )
+        price = Fraction(0)
+        for own, number in self._by_shape(edges).values():
+            price += number * Fraction(self._look_precision(own) * self._own_move(own) / 2)
+        return price
 
     def noise_beside(self, edges: Sequence[Pair]) -> Callable[[Pair], float]:
         """What the last tables would have, if as many edges were measured as are planned."""
@@ -145,7 +147,7 @@ class GaussianPurse(Purse):
             self._moves[levels] = squared_move(self.task, [scope], [1.0])
         return self._moves[levels]
 
-    def _look_precision(self, pair: Pair) -> float:
+    def _look_precision(self, pair: Scope) -> float:
         edges = [scope for scope, _ in self.measured if len(scope) == 2]
         level = self._level(self._weight_of([*edges, pair]), len(edges) + 1)
         most = _MOST_FOR_LOOK * 2 * float(self.whole) / self._own_move(pair)
@@ -159,13 +161,27 @@ class GaussianPurse(Purse):
 
     def _weight_of(self, scopes: Sequence[Scope]) -> float:
         """The ρ of precisions of one goal each, or somewhat more."""
-        return sum(self._goal(scope) * self._own_move(scope) / 2 for scope in scopes)
+        return sum(
+            number * self._goal(own) * self._own_move(own) / 2
+            for own, number in self._by_shape(scopes).values()
+        )
+
+    def _by_shape(self, scopes: Sequence[Scope]) -> dict[tuple[int, ...], tuple[Scope, int]]:
+        """One scope of each shape, and how many have it: tables of one shape are alike."""
+        shape = self.task.shape
+        found: dict[tuple[int, ...], tuple[Scope, int]] = {}
+        for scope in scopes:
+            levels = tuple([shape[v] for v in scope])
+            found[levels] = scope, found.get(levels, (scope, 0))[1] + 1
+        return found
 
     @cached_property
     def _usual(self) -> tuple[float, float]:
         """The weight of all single variables, and of the median pair."""
-        pairs = [self._weight_of([pair]) for pair in self.schedule.candidates]
-        return self._weight_of(self.variables()), median(pairs)
+        shapes = self._by_shape(self.schedule.candidates).values()
+        weights = [(self._weight_of([own]), number) for own, number in shapes]
+        middle = np.repeat([w for w, _ in weights], [number for _, number in weights])
+        return self._weight_of(self.variables()), float(np.median(middle))
 
     def _measure(self, step: str, parts: list[tuple[Scope, float]]) -> list[Piece]:
         together = self.spent_with(parts)

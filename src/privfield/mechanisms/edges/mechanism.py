@@ -19,12 +19,12 @@ from privfield.errors import InputError
 from privfield.estimation.tables.running_fit import RunningFit
 from privfield.inference.contraction.plan import DEFAULT_MAX_BYTES
 from privfield.inference.contraction.room import RoomForEdges
+from privfield.mechanisms.edges.candidates import Candidates, ExactTables
 from privfield.mechanisms.edges.forecast import forecast_selection
 from privfield.mechanisms.edges.gaussian import GaussianPurse
 from privfield.mechanisms.edges.laplace import LaplacePurse
 from privfield.mechanisms.edges.purse import OpenPurse, Piece, Purse
 from privfield.mechanisms.edges.schedule import (
-    MOST_PAIRS,
     RULE,
     candidate_pairs,
     make_schedule,
@@ -138,7 +138,7 @@ class EdgeSelection(Mechanism[Selection]):
         return PureDP(epsilon), "discrete-laplace"
 
     @cached_property
-    def _choice(self) -> tuple[list[Pair], RoomForEdges]:
+    def _choice(self) -> tuple[tuple[Pair, ...], RoomForEdges]:
         return check_choice(self.schema, self.candidates, self.max_bytes)
 
     @cached_property
@@ -178,7 +178,7 @@ class EdgeSelection(Mechanism[Selection]):
 
         def run(randomness: Randomness) -> Selection:
             batches = table.batches(row_key(self.schema, randomness))
-            counts = self._count(counted_batches(batches, terms), plan)
+            candidates, counts = self._count(counted_batches(batches, terms), plan)
             total = int(counts[()]) if terms.rows_are_public else None
 
             def publish(pieces: Sequence[Piece]) -> Measurements:
@@ -187,7 +187,7 @@ class EdgeSelection(Mechanism[Selection]):
             terms.tell("selecting edges")
             purse, room = self._purse(counts, randomness), self._choice[1]
             search = Search(
-                counts,
+                candidates,
                 purse,
                 room,
                 RunningFit(self.schema, room.limit),
@@ -205,20 +205,24 @@ class EdgeSelection(Mechanism[Selection]):
     def _scopes(self) -> list[Scope]:
         return [*self._choice[0], *((v,) for v in range(len(self.schema)))]
 
-    def _count(self, batches: Iterator[CodedBatch], plan: CountPlan) -> dict[Scope, Counts]:
+    def _count(
+        self, batches: Iterator[CodedBatch], plan: CountPlan
+    ) -> tuple[Candidates, ExactTables]:
         """Every candidate table, every variable and the total, in one pass."""
         from privfield.data.counting.count import count_tables
 
-        shape, scopes = self.schema.shape, self._scopes
-        counts = dict(zip(scopes, count_tables(batches, shape, scopes, plan=plan), strict=True))
-        counts[()] = np.asarray(counts[0,].sum())
-        return counts
+        pairs, scopes = self._choice[0], self._scopes
+        tables = count_tables(batches, self.schema.shape, scopes, plan=plan)
+        candidates = Candidates(pairs, tables[: len(pairs)])
+        singles = dict(zip(scopes[len(pairs) :], tables[len(pairs) :], strict=True))
+        singles[()] = np.asarray(singles[0,].sum())
+        return candidates, ExactTables(candidates, singles)
 
     def _purse(self, counts: Mapping[Scope, Counts], randomness: Randomness) -> Purse:
         pairs, cost = self._choice[0], self.cost
         task = Task(
             self.schema.shape,
-            tuple(pairs),
+            pairs,
             (1.0,) * len(pairs),
             self.terms.adjacency,
             unit_weight(self.schema),
@@ -289,7 +293,7 @@ class EdgeSelection(Mechanism[Selection]):
 
 def check_choice(
     schema: Schema, candidates: Sequence[Sequence[str]] | None, max_bytes: float
-) -> tuple[list[Pair], RoomForEdges]:
+) -> tuple[tuple[Pair, ...], RoomForEdges]:
     """The pairs to choose from, and the room for them; refuses what leaves no choice."""
     number = isinstance(max_bytes, int | float) and not isinstance(max_bytes, bool)
     if not number or not max_bytes > 0:
@@ -312,12 +316,12 @@ def check_choice(
 
 def check_number(schema: Schema) -> None:
     """Refuse more pairs than a search takes, before a list of them fills the memory."""
-    pairs = number_of_candidates(schema.shape)
-    if pairs > MOST_PAIRS:
-        fit = (1 + math.isqrt(1 + 8 * MOST_PAIRS)) // 2
+    pairs, most = number_of_candidates(schema.shape)
+    if pairs > most:
+        fit = (1 + math.isqrt(1 + 8 * most)) // 2
         raise InputError(
             f"schema: {len(schema):,} variables have {pairs:,} pairs to choose from; a search "
-            f"takes at most {MOST_PAIRS:,}, those of {fit:,} variables. "
+            f"takes at most {most:,}, those of {fit:,} variables. "
             "Nothing was charged. Take fewer variables, or say which cliques to measure."
         )
 
@@ -338,7 +342,9 @@ def pair_weights(schema: Schema, importance: Mapping[str, int]) -> Callable[[Seq
     return lambda scope: math.prod(own[v] for v in scope)
 
 
-def _positions(schema: Schema, candidates: Sequence[Sequence[str]] | None) -> list[Pair] | None:
+def _positions(
+    schema: Schema, candidates: Sequence[Sequence[str]] | None
+) -> tuple[Pair, ...] | None:
     if candidates is None:
         return None
     if isinstance(candidates, str) or not isinstance(candidates, Sequence):
@@ -349,4 +355,4 @@ def _positions(schema: Schema, candidates: Sequence[Sequence[str]] | None) -> li
         if len(positions) != 2:
             raise InputError(f"candidates must be pairs of variables; got {tuple(names)!r}.")
         found.add((positions[0], positions[1]))
-    return sorted(found)
+    return tuple(sorted(found))

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 from itertools import combinations, combinations_with_replacement
 
 from privfield.mechanisms.edges.scores import HALF_NORMAL, Pair
@@ -17,7 +18,9 @@ TOTAL = Fraction(2, 1000)  # for the number of people, where it is private
 FIRST_LOOK = Fraction(30, 100)  # of a pure budget, for first looks at the planned number of edges
 EXPLORING = Fraction(75, 100)  # at most, before the last measurement
 MISSES = 5  # in a row end the search
-MOST_PAIRS = 1 << 17  # to choose from; a choice looks at all of them, so many take minutes
+MOST_PAIRS = 1 << 19  # to choose from, if their tables are small: a choice looks at all of them
+FEWER_PAIRS = 1 << 17  # if they are larger
+_SMALL_TABLE = 16  # cells, on average
 MOST_CELLS = 1 << 26  # of all candidate tables together
 MOST_FOR_CHOICES = Fraction(1, 10)  # of the budget, where there are few people
 _CARE = 60.0  # how much more the noise of all tables matters than the weakest edge
@@ -87,7 +90,10 @@ def make_schedule(shape: Sequence[int], candidates: Sequence[Pair], pure: bool) 
     )
 
 
-def candidate_pairs(shape: Sequence[int], asked: Sequence[Pair] | None = None) -> list[Pair]:
+@lru_cache(maxsize=2)
+def candidate_pairs(
+    shape: tuple[int, ...], asked: tuple[Pair, ...] | None = None
+) -> tuple[Pair, ...]:
     """All pairs of variables with two levels or more; the smallest tables where not all fit."""
     pairs = combinations(range(len(shape)), 2) if asked is None else asked
     able = [pair for pair in pairs if min(shape[v] for v in pair) > 1]
@@ -98,11 +104,11 @@ def candidate_pairs(shape: Sequence[int], asked: Sequence[Pair] | None = None) -
         if cells > MOST_CELLS:
             break
         found.append(pair)
-    return sorted(found)
+    return tuple(sorted(found))
 
 
-def number_of_candidates(shape: Sequence[int]) -> int:
-    """How many `candidate_pairs` there are, without making them."""
+def number_of_candidates(shape: Sequence[int]) -> tuple[int, int]:
+    """How many `candidate_pairs` there are, without making them, and how many there may be."""
     columns = Counter(levels for levels in shape if levels > 1)
     pairs: Counter[int] = Counter()  # by cells
     for (a, of_a), (b, of_b) in combinations_with_replacement(sorted(columns.items()), 2):
@@ -113,4 +119,5 @@ def number_of_candidates(shape: Sequence[int]) -> int:
         found, room = found + fit, room - fit * cells
         if fit < number:
             break
-    return found
+    is_small = MOST_CELLS - room <= _SMALL_TABLE * found
+    return found, MOST_PAIRS if is_small else FEWER_PAIRS

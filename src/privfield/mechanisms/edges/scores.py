@@ -7,8 +7,6 @@ Only the first term sees records.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,63 +37,25 @@ def score_range(adjacency: Adjacency, unit_weight: int) -> int:
     return 2 * distance_sensitivity(adjacency, unit_weight)
 
 
-def distance(counts: Counts, predicted: Counts) -> int:
-    """‖counts − predicted‖₁, exactly."""
-    return int(np.abs(counts - predicted).sum())
-
-
 def predicted_counts(probabilities: Table, total: float, grid: int) -> Counts:
     """What the model expects, rounded to whole steps of 1/grid of a person."""
-    return np.rint(probabilities * min(total * grid, MOST)).astype(np.int64)
+    return np.asarray(np.rint(probabilities * min(total * grid, MOST)), np.int64)
 
 
-def sampling_distance(probabilities: Table, total: float, grid: int) -> int:
-    """The L1 distance that `total` people drawn from the model itself would show on average."""
-    cells = total * probabilities * (1 - probabilities)
-    return round(grid * HALF_NORMAL * float(np.sqrt(np.maximum(cells, 0.0)).sum()))
+def distances(counts: Counts, predicted: Counts) -> Counts:
+    """‖counts − predicted‖₁ of each table, exactly."""
+    return np.asarray(np.abs(counts - predicted).sum(axis=(-2, -1)))
+
+
+def sampling_distances(probabilities: Table, total: float, grid: int) -> Counts:
+    """The L1 distances that `total` people drawn from the model itself would show on average."""
+    cells = np.sqrt(np.maximum(total * probabilities * (1 - probabilities), 0.0))
+    return np.asarray(np.rint(grid * HALF_NORMAL * cells.sum(axis=(-2, -1))), np.int64)
 
 
 def sampling_spread(total: float, grid: int) -> float:
     """About the standard deviation of that distance, whatever the model."""
     return grid * math.sqrt(_SPREAD * total)
-
-
-@dataclass(frozen=True)
-class Misfit:
-    """How far a pair's table is from a prediction, and how far sampling alone would bring it.
-
-    `distance` is private; `null` and `cells` are functions of what was released before.
-    """
-
-    distance: int
-    null: int
-    cells: int
-
-
-def misfit(counts: Counts, probabilities: Table, total: float, grid: int) -> Misfit:
-    """Of one pair."""
-    apart = distance(counts, predicted_counts(probabilities, total, grid))
-    return Misfit(apart, sampling_distance(probabilities, total, grid), counts.size)
-
-
-def scores(
-    candidates: Sequence[Pair],
-    misfits: Mapping[Pair, Misfit],
-    noise: Callable[[Pair], float],
-    weights: Mapping[Pair, int] | None = None,
-) -> NDArray[np.int64]:
-    """One whole number per candidate; `noise` is what measuring it would add to each cell.
-
-    With `weights`, that part of it, rounded down, which the weight is of the largest weight: a
-    score then moves by no more than without.
-    """
-    found = [(misfits[pair], noise(pair)) for pair in candidates]
-    plain = np.array([m.distance - m.null - cell_noise(m.cells, n) for m, n in found], np.int64)
-    if weights is None:
-        return plain
-    most, own = max(weights.values()), np.array([weights[pair] for pair in candidates], np.int64)
-    whole, rest = np.divmod(plain, most)
-    return whole * own + rest * own // most  # never wraps round: no weight is above the largest
 
 
 def cell_noise(cells: int, noise: float) -> int:

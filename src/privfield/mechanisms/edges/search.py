@@ -9,7 +9,7 @@ after a few failures in a row. Everything but scores and tables is a function of
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,20 +18,14 @@ from privfield.algebra.contrasts import Scope
 from privfield.estimation.tables.running_fit import RunningFit
 from privfield.inference.contraction.room import RoomForEdges
 from privfield.inference.factors import Table
+from privfield.mechanisms.edges.candidates import Candidates, Positions
 from privfield.mechanisms.edges.purse import Piece, Purse
 from privfield.mechanisms.edges.schedule import MISSES
-from privfield.mechanisms.edges.scores import (
-    Counts,
-    Misfit,
-    Pair,
-    cell_noise,
-    misfit,
-    sampling_spread,
-    scores,
-)
+from privfield.mechanisms.edges.scores import Pair, cell_noise, sampling_spread
 from privfield.mechanisms.edges.selection import SelectedPair
 from privfield.mechanisms.tables.measurements import Measurements
 
+_BLOCK = 1 << 15  # pairs whose tables are predicted at a time
 _BATCHES = 4  # a round may add this part of the edges so far: the more there are, the more it takes
 _SURE_OF_ONE = 3.0  # standard deviations of the noise in a test, for there to be any edge
 _SURE = 1.5  # for one more
@@ -41,11 +35,11 @@ Publish = Callable[[Sequence[Piece]], Measurements]
 
 
 class Search:
-    """The rounds. `counts` are the exact tables, by scope; `publish` makes pieces measurements."""
+    """The rounds. `candidates` hold the exact tables; `publish` makes pieces measurements."""
 
     def __init__(
         self,
-        counts: Mapping[Any, Counts],
+        candidates: Candidates,
         purse: Purse,
         room: RoomForEdges,
         fit: RunningFit,
@@ -53,16 +47,15 @@ class Search:
         grid: int,
         tell: Callable[[int], None],
     ) -> None:
-        self._counts, self._purse, self._room = counts, purse, room
+        self._all, self._purse, self._room = candidates, purse, room
         self._fit, self._publish, self._grid, self._tell = fit, publish, grid, tell
         self.pieces: list[Piece] = []
         self.edges: list[Pair] = []
         self.choices: list[SelectedPair] = []
-        self._left, weights = list(purse.schedule.candidates), purse.schedule.weights
-        self._weights = None if weights is None else dict(zip(self._left, weights, strict=True))
+        own = purse.schedule.weights
+        self._weights = None if own is None else np.array(own, np.int64)
         self._round = 0
         self._fitted = 0  # pieces in the last fit
-        self._misfits: dict[Pair, Misfit] = {}
 
     def run(self) -> None:
         """Choose edges, then spend what is left on their tables."""
@@ -75,80 +68,79 @@ class Search:
 
     def _forest(self) -> None:
         """Join variables that no chosen edge connects yet, most dependent first."""
-        misfits = self._refit(self._left)
+        self._refit(np.flatnonzero(self._all.left))
         self._purse.adapt(self._fit.total * self._grid)
-        part = {v: v for pair in self._left for v in pair}
+        part = np.arange(len(self._purse.task.shape))
         new: list[Pair] = []
         misses = 0
         while misses < MISSES and self._can_look(new):
-            across = [(i, j) for i, j in self._left if part[i] != part[j]]
-            fitting = self._room.beside(new, across)
-            if not fitting:
+            fitting = self._beside(new, self._all.across(part))
+            if not fitting.size:
                 break
-            chosen = self._choose(fitting, misfits, new)
+            chosen = self._choose(fitting, new)
             misses = 0 if chosen.kept else misses + 1
             if chosen.kept:
                 new.append(chosen.pair)
-                old, joined = part[chosen.pair[1]], part[chosen.pair[0]]
-                part = {v: joined if own == old else own for v, own in part.items()}
+                part[part == part[chosen.second]] = part[chosen.first]
         self._look(new)
 
     def _round_of_choices(self) -> bool:
         """Fit, then choose until one fails or the batch is full; whether the first one passed."""
-        fitting = self._room.beside(self.edges, self._left)
-        if not fitting:
+        fitting = self._beside(self.edges, np.flatnonzero(self._all.left))
+        if not fitting.size:
             return False
-        misfits = self._refit(fitting)
+        self._refit(fitting)
         new: list[Pair] = []
         batch = max(self._purse.schedule.batch, len(self.edges) // _BATCHES)
-        while len(new) < batch and fitting and self._can_look(new):
-            chosen = self._choose(fitting, misfits, new)
+        while len(new) < batch and fitting.size and self._can_look(new):
+            chosen = self._choose(fitting, new)
             if not chosen.kept:
                 break
             new.append(chosen.pair)
-            apart = [pair for pair in fitting if not set(pair) & set(chosen.pair)]
-            fitting = self._room.beside([*self.edges, *new], apart)
+            fitting = self._beside([*self.edges, *new], self._all.apart(fitting, chosen.pair))
         self._look(new)
         return bool(new)
 
-    def _refit(self, pairs: Sequence[Pair]) -> dict[Pair, Misfit]:
-        """Fit what was released so far, and compare every pair's table with it.
+    def _beside(self, edges: Sequence[Pair], some: Positions) -> Positions:
+        """Those of some candidates that exact inference has room for beside the edges."""
+        if self._room.has_plenty(edges):
+            return some
+        pairs = [self._all.pairs[k] for k in some.tolist()]
+        fitting = set(self._room.beside(edges, pairs))
+        return np.asarray(some[[pair in fitting for pair in pairs]])
+
+    def _refit(self, some: Positions) -> None:
+        """Fit what was released so far, and compare the tables of some candidates with it.
 
         Where nothing was released since the last time, nothing has changed.
         """
         self._round += 1
-        if self._fitted == len(self.pieces) and all(pair in self._misfits for pair in pairs):
-            return self._misfits
+        if self._fitted == len(self.pieces) and self._all.scored[some].all():
+            return
         self._fit.update(self._publish(self.pieces))
         self._fitted = len(self.pieces)
-        expected = self._fit.predict(pairs)
-        total, grid = self._fit.total, self._grid
-        self._misfits = {p: misfit(self._counts[p], expected[p], total, grid) for p in pairs}
-        return self._misfits
+        self._all.scored[:] = False
+        for block in np.array_split(some, 1 + len(some) // _BLOCK):
+            expected = self._fit.predict([self._all.pairs[k] for k in block.tolist()])
+            self._all.compare(block, expected, self._fit.total, self._grid)
 
-    def _choose(
-        self, candidates: Sequence[Pair], misfits: Mapping[Pair, Misfit], new: Sequence[Pair]
-    ) -> SelectedPair:
+    def _choose(self, candidates: Positions, new: Sequence[Pair]) -> SelectedPair:
         grid, edges = self._grid, [*self.edges, *new]
         noise = self._purse.noise_beside(edges)
-        pair = candidates[self._purse.select(scores(candidates, misfits, noise, self._weights))]
-        chosen = misfits[pair]
-        noisy = self._purse.test(chosen.distance)
+        at = int(candidates[self._purse.select(self._all.scores(candidates, noise, self._weights))])
+        pair, null = self._all.pairs[at], int(self._all.null[at])
+        noisy = self._purse.test(int(self._all.distance[at]))
         spread = sampling_spread(self._fit.total, grid)
-        threshold = least_excess(
-            self._purse, pair, noise(pair), chosen.null, spread, is_first=not edges
-        )
-        fits = self._room.holds([*edges, pair])
-        found = SelectedPair(
-            *pair, self._round, (noisy - chosen.null) / grid, threshold / grid, fits
-        )
+        threshold = least_excess(self._purse, pair, noise(pair), null, spread, is_first=not edges)
+        fits = self._room.has_plenty(edges) or self._room.holds([*edges, pair])
+        found = SelectedPair(*pair, self._round, (noisy - null) / grid, threshold / grid, fits)
         self.choices.append(found)
-        self._left.remove(pair)
+        self._all.left[at] = False
         self._tell(len(self.choices))
         return found
 
     def _can_look(self, edges: Sequence[Pair]) -> bool:
-        more = bool(self._left) and len(self.choices) < self._purse.schedule.most
+        more = bool(self._all.left.any()) and len(self.choices) < self._purse.schedule.most
         return more and self._purse.affords(edges)
 
     def _look(self, new: Sequence[Pair]) -> None:
