@@ -75,6 +75,14 @@ def shown(value: object) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
+def check_level(level: object) -> float:
+    """A probability of intervals, or an `InputError`."""
+    number = isinstance(level, int | float) and not isinstance(level, bool)
+    if not number or not 0 < level < 1:  # type: ignore[operator]
+        raise InputError(f"level must lie between 0 and 1; got {level!r}.")
+    return float(level)  # type: ignore[arg-type]
+
+
 def check_bytes(given: object, name: str) -> float:
     """Bytes from a number or from text such as "8GB" (10⁹) or "512MiB" (2²⁰)."""
     wrong = InputError(f"{name} must be bytes or text such as 8GB or 512MiB; got {given!r}.")

@@ -67,9 +67,43 @@ def test_from_a_csv_to_a_report(study, tmp_path):
 def test_query_with_its_interval(study):
     done = installed("query", study / "model.pf", "P(low mood=yes | age=40-65)", "--json")
     found = json.loads(ok(done))
-    assert set(found) == {"estimate", "low", "high"}
+    assert set(found) == {"estimate", "low", "high", "level", "note"}
+    answer = pf.load(study / "model.pf").ask("P(low mood=yes | age=40-65)")
+    assert (found["estimate"], found["low"], found["high"]) == (
+        answer.estimate,
+        answer.low,
+        answer.high,
+    )
     text = ok(installed("query", study / "model.pf", "P(poor sleep=yes)"))
     assert text.startswith("P(poor sleep=yes) = 0.") and "95%" in text
+
+
+def test_reports_and_exports_count_pairs_by_verdict(study, tmp_path):
+    edges = pf.load(study / "model.pf").edges()
+    names = ("clear", "uncertain", "absent", "not measured")
+    for line in (
+        ("report", study / "model.pf", "-o", tmp_path / "r.html", "--json"),
+        ("export", study / "model.pf", "--to", "json", "-o", tmp_path / "g.json", "--json"),
+    ):
+        found = json.loads(ok(installed(*line)))["edges"]
+        assert found == {name: edges.count(name) for name in names}
+    links = json.loads((tmp_path / "g.json").read_text())["edges"]
+    assert {link["verdict"] for link in links} == {edge.verdict for edge in edges}
+
+
+def test_copies_for_combining(study, tmp_path):
+    line = ("sample", study / "model.pf", "-n", "500", "-o", tmp_path / "s.csv", "--copies", "3")
+    said = json.loads(ok(installed(*line, "--seed", "4", "--json")))
+    files = [tmp_path / f"s-{k}.csv" for k in (1, 2, 3)]
+    assert said["output"] == [str(file) for file in files] and said["method"] == "independent"
+    texts = [file.read_text() for file in files]
+    assert len(set(texts)) == 3 and all(text.count("\n") == 501 for text in texts)
+    ok(installed(*line, "--seed", "4", "--force"))
+    assert [file.read_text() for file in files] == texts
+    assert "exists already" in installed(*line).stderr
+    assert "--copies must lie between" in installed(*line[:-1], "1").stderr
+    balanced = installed(*line, "--force", "--method", "balanced")
+    assert balanced.returncode == 2 and "independent" in balanced.stderr
 
 
 def test_sample_writes_rows_that_honour_structural_zeros(study, tmp_path):

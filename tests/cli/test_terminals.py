@@ -65,6 +65,15 @@ def test_fit_asks_before_it_spends(study, tmp_path):
     assert "Wrote" in out and len(pf.Ledger(tmp_path / "l").charges()) == 1
 
 
+def test_fit_asks_again_where_next_to_nothing_can_be_learned(study, tmp_path):
+    line = [*fit_line(study, tmp_path / "m.pf")]
+    line[line.index("--epsilon") + 1] = "0.001"
+    code, out, shown = in_a_terminal(*line, answer=b"y\nn\n")
+    assert code == 130 and "Next to nothing can be learned" in shown, shown
+    assert "Spend it all the same?" in shown and "Nothing was spent" in shown
+    assert not out and not list(tmp_path.iterdir())
+
+
 def test_structure_and_peer_ask_where_somebody_can_answer(study, tmp_path):
     (tmp_path / "edges.csv").write_text("a,b\nb,c\nc,a\n")
     (tmp_path / "outcomes.csv").write_text("a,1\nb,0\nc,1\n")

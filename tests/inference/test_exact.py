@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 import brute_force
 from privfield.errors import InputError
 from privfield.inference.contraction.plan import plan_contraction
-from privfield.inference.exact import marginals, most_likely_state, probabilities
-from privfield.inference.factors import Factors, aligned
+from privfield.inference.exact import marginals, most_likely_state
+from privfield.inference.factors import Factors
 from privfield.inference.rows import sample_states
 
 CASES = Path(__file__).parents[2].parent / "shared" / "cases" / "marginals"
@@ -344,32 +344,3 @@ def test_the_most_likely_state_is_one(factors):
 def test_ties_go_to_the_first_level():
     plan = plan_contraction((3, 3, 2), [(0, 1)])
     assert most_likely_state(plan, [np.zeros((3, 3))]) == (0, 0, 0)
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.data())
-def test_probabilities_in_many_models_at_once(data):
-    """Against listing the states of each; some tables are common to all models."""
-    factors = data.draw(models())
-    count, rng = len(factors.shape), np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
-    size = data.draw(st.integers(1, 5))
-    chosen = data.draw(st.permutations(range(count)))
-    asked, known = chosen[: 1 + count // 3], chosen[1 + count // 3 : 1 + 2 * count // 3]
-    event = {v: int(rng.integers(factors.shape[v])) for v in asked}
-    known = {v: int(rng.integers(factors.shape[v])) for v in known}
-    tables = []
-    for table in factors.tables:
-        more = rng.normal(scale=3.0, size=(size, *table.shape))
-        more[0] += 400.0 * rng.normal()  # a constant: no probability changes
-        tables.append(table + more if rng.random() < 0.7 else table)
-    found = probabilities(factors.shape, factors.cliques, tables, size, event, known)
-    for k in range(size):
-        logs = np.zeros(factors.shape)
-        for clique, table in zip(factors.cliques, tables, strict=True):
-            own = table[k] if table.ndim > len(clique) else table
-            logs = logs + aligned(own, clique, tuple(range(count)))
-        joint = np.exp(logs - max(logs.max(), -1e9))
-        part = joint[tuple(known.get(v, slice(None)) for v in range(count))]
-        kept = [v for v in range(count) if v not in known]
-        hit = part[tuple(event.get(v, slice(None)) for v in kept)].sum()
-        assert found[k] == pytest.approx(hit / part.sum() if part.sum() else 0.0, abs=1e-9)

@@ -35,10 +35,38 @@ BUDGETS = [pf.PureDP(1), pf.ZCDP(0.2), pf.ApproxDP(1, 1e-6)]
 @pytest.mark.parametrize("method", ["auto", "sufficient-statistic", "local"])
 def test_every_method_gives_beta_and_interval(budget, method):
     peer = PeerEffect(budget, method=method).fit(KARATE, CLUB)
-    low, high = peer.interval_
+    low, high = peer.estimate_.interval
     assert 0 <= low <= high <= 5 and 0 <= peer.beta_ <= 5
     assert peer.cost_ <= budget and peer.adjacency_ == "flip-outcome" and peer.stamp_ is None
     assert peer.model_.beta == peer.beta_ and peer.model_.couplings.shape == (34, 34)
+
+
+def test_negative_effects_where_they_are_allowed():
+    """Intervals of 40 studies of β = −0.5: fewer than 29 hold it with a chance below 1e-6."""
+    ring = nx.cycle_graph(100)
+    truth = pf.NetworkIsing(read_network(ring, "laplacian").couplings, -0.5)
+    held = 0
+    for seed in range(40):
+        states = truth.sample(1, np.random.default_rng(seed), method="auto")[0]
+        peer = PeerEffect(pf.PureDP(2), bounds=(-3, 3)).fit(ring, dict(enumerate(states > 0)))
+        low, high = peer.estimate_.interval
+        assert -3 <= low <= high <= 3
+        held += low <= -0.5 <= high
+    assert held >= 29
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"bounds": 3}, "bounds must be two numbers"),
+        ({"bounds": (-3, 0)}, "bounds must be two numbers"),
+        ({"bounds": (1, 3)}, "bounds must be two numbers"),
+        ({"bounds": (-3, 3), "method": "objective-perturbation"}, "bounds below 0 need"),
+    ],
+)
+def test_bounds_that_make_no_sense(options, message):
+    with pytest.raises(pf.InputError, match=message):
+        PeerEffect(pf.PureDP(1), **options).fit(KARATE, CLUB)
 
 
 def test_objective_perturbation_gives_a_grid_point():
@@ -465,5 +493,5 @@ def test_bootstrap_free_interval_shrinks_with_epsilon():
         peers = [
             PeerEffect(pf.PureDP(epsilon), insecure_seed=s).fit(KARATE, CLUB) for s in range(5)
         ]
-        widths.append(np.median([peer.interval_[1] - peer.interval_[0] for peer in peers]))
+        widths.append(np.median([np.diff(peer.estimate_.interval) for peer in peers]))
     assert all(a >= b for a, b in itertools.pairwise(widths))

@@ -201,7 +201,8 @@ def test_the_table_downloads_as_csv(page, tmp_path):
         time.sleep(0.05)
     found = list(csv.DictReader(io.StringIO((tmp_path / "edges.csv").read_text("utf-8-sig"))))
     assert [float(row["strength"]) for row in found] == records
-    assert {row["verdict"] for row in found} <= {"clear", "may be chance", "uncertain", "absent"}
+    assert {row["verdict"] for row in found} <= {"clear", "uncertain", "absent"}
+    assert all(abs(float(row["in_the_model"])) < 2 and float(row["p"]) <= 1 for row in found)
     assert float(found[0]["low"]) <= float(found[0]["strength"]) <= float(found[0]["high"])
 
 

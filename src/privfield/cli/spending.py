@@ -150,10 +150,14 @@ class Spending:
         yes: bool,
         always: bool = True,
         totals: Mapping[str, int] | None = None,
+        doubt: str = "",
     ) -> Iterator[None]:
-        """Ask; then the learner charges this ledger, and bars show how far it is."""
+        """Ask, twice where there is a doubt; then the learner charges this ledger, with bars."""
         self.check()
         ask(yes or self.is_known, always)
+        if doubt:
+            warn(doubt)
+            ask(yes or self.is_known, always, "Spend it all the same?")
         with bars("reading", totals) as progress:
             learner.set_params(ledger=self.open(), progress=progress)
             yield
@@ -199,7 +203,7 @@ def _check_folder(path: str) -> None:
         raise InputError(f"--ledger: the folder {str(parent)!r} does not exist.")
 
 
-def ask(yes: bool, always: bool = True) -> None:
+def ask(yes: bool, always: bool = True, question: str = "Spend it?") -> None:
     """Go on only if somebody says so; where nobody can be asked, only unless `always`."""
     if yes or not (always or is_terminal()):
         return
@@ -208,7 +212,7 @@ def ask(yes: bool, always: bool = True) -> None:
             "nobody can be asked here whether to spend this budget: add --yes to go on. Nothing "
             "was spent."
         )
-    typer.echo("Spend it? [y/N] ", nl=False, err=True)
+    typer.echo(f"{question} [y/N] ", nl=False, err=True)
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         note("Nothing was spent.")
         raise Stopped(INTERRUPTED)

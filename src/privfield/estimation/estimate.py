@@ -36,6 +36,7 @@ from privfield.mechanisms.parities.phases import PolynomialPhases
 from privfield.mechanisms.peers.release import NetworkRelease
 from privfield.mechanisms.scores.score import ReleasedScore
 from privfield.mechanisms.tables.measurements import Measurements
+from privfield.models.card import attach
 from privfield.models.ising import IsingModel
 from privfield.models.mrf import MarkovRandomField
 from privfield.privacy.released import Released
@@ -79,8 +80,9 @@ def estimate(
     Chains have "auto", "naive" and "cgm", moments "auto", "exact" and "sampled", without options;
     everything else has "auto" alone. What has no model of its own says why.
 
-    Where the total is private it is estimated from the tables. `inference="loopy"` replaces exact
-    inference where that needs more than `max_bytes`; it is never chosen for you.
+    The model keeps what it was estimated from, so that `model.edges()` and `model.ask(...)` have
+    intervals. Where the total is private it is estimated from the tables. `inference="loopy"`
+    replaces exact inference where that needs more than `max_bytes`; it is never chosen for you.
 
     >>> import numpy as np, privfield as pf
     >>> schema = pf.Schema({"smoker": ["no", "yes"], "cough": ["no", "yes"]})
@@ -89,8 +91,8 @@ def estimate(
     >>> pf.estimate(m).condition({"smoker": "yes"}).marginal(["cough"]).round(2).tolist()
     [0.56, 0.44]
     """
-    how = How(method, inference, max_bytes, progress, options)
-    return model_of(released, how)
+    found = model_of(released, How(method, inference, max_bytes, progress, options))
+    return attach(found, measurements=released)
 
 
 @dataclass(frozen=True)

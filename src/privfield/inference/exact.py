@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -12,13 +12,10 @@ from privfield.inference.contraction.pairs import largest_joint, pair_marginals
 from privfield.inference.contraction.plan import (
     DEFAULT_MAX_BYTES,
     ContractionPlan,
-    contraction_size,
     plan_contraction,
 )
 from privfield.inference.factors import Factors, Table
 
-_DWARFED = 1e-200  # share of all models' weight below which one model's digits are lost
-_QUICK_BYTES = 2**24  # of models that are answered together: what stays in the cache
 FORBIDDEN = "Every state is forbidden (Z = 0): there is no distribution."
 
 
@@ -41,55 +38,6 @@ def most_likely_state(plan: ContractionPlan, tables: Sequence[Table]) -> tuple[i
             score = score + log_tables[k][at]
         state[node.summed] = int(score.argmax())
     return tuple(state)
-
-
-def probabilities(
-    shape: Sequence[int],
-    cliques: Sequence[Sequence[int]],
-    tables: Sequence[Table],
-    models: int,
-    event: Mapping[int, int],
-    given: Mapping[int, int],
-) -> Table | None:
-    """P(event | given), as levels by variable, in each of several models with the same cliques.
-
-    `tables` have one axis more than their clique, in front, for the models; those that are the
-    same in all models have not. It is one variable more to the contraction: as many models are
-    answered at a time as keep it quick. Where `given` cannot happen, 0. None where all together
-    would fill the memory several times over: that takes minutes.
-    """
-    which = len(shape)
-    sizes = [1 if v in given else levels for v, levels in enumerate(shape)]
-    scopes, parts = [], []
-    for clique, table in zip(cliques, tables, strict=True):
-        of_each = table.ndim > len(clique)
-        at = [slice(given[v], given[v] + 1) if v in given else slice(None) for v in clique]
-        part = table[(..., *at)]
-        if of_each:  # constants of each model's tables cancel; they must not dwarf other models
-            top = part.reshape(models, -1).max(axis=1)
-            part = part - np.where(top > -math.inf, top, 0.0).reshape(-1, *[1] * len(clique))
-        scopes.append((which, *clique) if of_each else tuple(clique))
-        parts.append(part)
-    wanted = (which, *event)
-    size = contraction_size([*sizes, models], scopes, [wanted])
-    if not size.complete or size.bytes > DEFAULT_MAX_BYTES:
-        return None
-    step = max(1, min(models, int(models * _QUICK_BYTES / max(size.bytes, 1.0))))
-    place = np.ravel_multi_index(tuple(event.values()), [shape[v] for v in event])
-    found = np.zeros(models)
-    todo = [range(start, min(start + step, models)) for start in range(0, models, step)]
-    while todo:
-        some = todo.pop()
-        own = [p[some] if s[:1] == (which,) else p for s, p in zip(scopes, parts, strict=True)]
-        plan = plan_contraction([*sizes, len(some)], scopes, [wanted])
-        joint = plan.run(own)[1][-1].reshape(len(some), -1)
-        whole = joint.sum(axis=1)
-        for k, model in enumerate(some):
-            if whole[k] > _DWARFED:
-                found[model] = joint[k, place] / whole[k]
-            elif len(some) > 1:  # others have too much more weight: by itself
-                todo.append(range(model, model + 1))
-    return found
 
 
 def marginals(

@@ -58,7 +58,8 @@ class PeerEffect(Learner):
     * `scaling`: "laplacian", "mean-degree", "regular" or "none" (the weights are J);
     * `field`: True estimates a tilt toward +1 as well; `covariates` maps names to public numbers,
       one per node. Both are further statistics that share the budget;
-    * `bound`: β is sought in [0, bound]. `level` is that of intervals;
+    * `bound`: β is sought in [0, bound], or in `bounds` such as (-3, 3), where neighbours may
+      differ more than chance would make them. `level` is that of intervals;
     * `weight`: the edge attribute to use as weight; without it every edge weighs 1;
     * `missing`: "error", or "negative": nodes without an outcome are read as −1;
     * `prevalence`: a public guess of the share of +1, for advice only;
@@ -66,14 +67,15 @@ class PeerEffect(Learner):
     * `cache`: a folder in which simulated curves are kept; they depend on the network and, above
       5,000 nodes, on released numbers. Fits that are NOT PRIVATE neither read nor write it.
 
-    After `fit`: `beta_`, `interval_` (None where the method has none), `estimate_`, `release_`,
+    After `fit`: `beta_`, `interval_` (None where the method has none, or where no β in the range
+    makes the released number plausible: `estimate_.outside`), `estimate_`, `release_`,
     `network_`, `model_`, `method_`, `stamp_`, `cost_`, `adjacency_`.
 
     >>> import networkx as nx, privfield as pf
     >>> from privfield.learners.peer import PeerEffect
     >>> ring = nx.cycle_graph(10)
     >>> peer = PeerEffect(pf.PureDP(1.0)).fit(ring, {node: node < 5 for node in ring})
-    >>> 0 <= peer.interval_[0] <= peer.interval_[1] <= 5
+    >>> 0 <= peer.beta_ <= 5
     True
     """
 
@@ -90,6 +92,7 @@ class PeerEffect(Learner):
     field: bool = False
     covariates: Mapping[str, Any] | None = None
     bound: float = 5.0
+    bounds: tuple[float, float] | None = None
     level: float = 0.95
     guess: float | None = None
     weight: str | None = None
@@ -121,7 +124,9 @@ class PeerEffect(Learner):
         if self.released_ is not None:
             self.stamp_ = self.released_.stamp
         self.network_, self.method_ = network, method
-        self.interval_ = None if estimate is None else estimate.interval
+        self.interval_ = None
+        if estimate is not None and not estimate.outside:
+            self.interval_ = estimate.interval
         self.model_ = self._model()
         attach_card(self)
         return self
@@ -134,6 +139,7 @@ class PeerEffect(Learner):
             raise InputError(f"bound must lie above 0 and up to 100; got {self.bound}.")
         if not 0 < finite_number(self.level, "level") < 1:
             raise InputError(f"level must lie between 0 and 1; got {self.level}.")
+        self._check_bounds()
         if self.guess is not None and not 0 <= finite_number(self.guess, "guess") <= self.bound:
             raise InputError(f"guess must lie in [0, bound]; got {self.guess}.")
         if self.prevalence is not None and not 0 < finite_number(self.prevalence, "prevalence") < 1:
@@ -143,6 +149,24 @@ class PeerEffect(Learner):
                 f"calibration must be 'tight' or 'as-printed'; got {self.calibration!r}."
             )
         check_progress(self.progress)
+
+    def _check_bounds(self) -> None:
+        if self.bounds is None:
+            return
+        try:
+            low, high = (finite_number(each, "bounds") for each in self.bounds)
+        except (TypeError, ValueError):
+            low = high = 0.0
+        if not -100 <= low <= 0 < high <= 100:
+            raise InputError(
+                "bounds must be two numbers, from −100 to 0 and above 0 up to 100, such as "
+                f"(-3, 3); got {self.bounds!r}."
+            )
+        if low < 0 and self.method in ("objective-perturbation", "mple"):
+            raise InputError(
+                f'bounds below 0 need method="sufficient-statistic" or "local"; got '
+                f"{self.method!r}."
+            )
 
     def _choose(self, network: PublicNetwork, budget: Budget | NonPrivate) -> str:
         """The method, by public knowledge only."""
@@ -194,7 +218,8 @@ class PeerEffect(Learner):
         # before anything is paid for: a cache may be damaged
         bank = open_bank(network, pull=method == "local", folder=self.cache, kept=not stamped)
         options: dict[str, Any] = {
-            "bound": float(self.bound),
+            "least": 0.0 if self.bounds is None else float(self.bounds[0]),
+            "bound": float(self.bound if self.bounds is None else self.bounds[1]),
             "level": float(self.level),
             "progress": self.progress,
         }

@@ -9,7 +9,7 @@ import numpy as np
 
 from privfield.data.network.public import PublicNetwork
 from privfield.errors import InputError
-from privfield.estimation.peers.one import PeerEstimate
+from privfield.estimation.peers.one import EMPTY, PeerEstimate
 from privfield.mechanisms.peers.release import LocalRelease, ObjectiveRelease, StatisticRelease
 from privfield.privacy.adjacency import Sensitivity
 from privfield.privacy.budgets import ZCDP, ApproxDP, Budget, NonPrivate
@@ -28,6 +28,20 @@ NO_FIELD = (
     "One parameter assumes no field: without peers, positive and negative would be equally likely. "
     "Where one outcome is rare, β then mostly reflects the rarity; field=True separates the two."
 )
+
+
+OUTSIDE = "outside the model"
+OUTSIDE_TEXT = (
+    "Outside the model: no peer effect in the range that was allowed makes the released number "
+    "plausible, so there is no interval, and the estimate is only the end of the range. Neighbours "
+    "may differ more than chance would make them (bounds=(-3, 3) allows negative effects), the "
+    "effect may be larger than the bound, or the model does not fit."
+)
+
+
+def range_text(low: float, high: float) -> str:
+    """An interval of a parameter; one that holds nothing says so."""
+    return OUTSIDE if high - low <= EMPTY else f"{low:.3g} to {high:.3g}"
 
 
 def odds_factor(beta: float, coupling: float) -> float:
@@ -126,19 +140,23 @@ def summary_text(
         rows.append(("beta", f"{beta:.4g}", "none from this method"))
     else:
         rows += [
-            (name, f"{value:.4g}", f"{low:.4g} to {high:.4g}")
+            (name, f"{value:.4g}", range_text(low, high))
             for name, (value, low, high) in estimate.parameters.items()
         ]
     wide = [max(len(row[k]) for row in rows) for k in range(3)]
     table = ["  ".join(cell.ljust(w) for cell, w in zip(row, wide, strict=True)) for row in rows]
     has_field = estimate is not None and len(estimate.parameters) > 1
-    interval = None if estimate is None else estimate.interval
+    if estimate is not None and estimate.outside:
+        meaning = OUTSIDE_TEXT
+    else:
+        interval = None if estimate is None else estimate.interval
+        meaning = odds_text(beta, interval, network, level)
     lines = [
         first,
         "",
         *(line.rstrip() for line in table),
         "",
-        odds_text(beta, interval, network, level),
+        meaning,
         *prevalence_text(prevalence, has_field),
         "",
         f"network   {network.nodes:,} nodes, {network.edges:,} edges, scaling {network.scaling}"
@@ -147,8 +165,9 @@ def summary_text(
         f"noise     {noise_text(release, budget, network)}",
         f"cost      {cost}, flip-outcome",
     ]
-    if estimate is not None:
+    if estimate is not None and not estimate.outside:
         lines += [f"interval  covers sampling and privacy noise together; {_error_text(estimate)}"]
+    if estimate is not None:
         lines += [f"note      {message}" for message in estimate.messages]
     return "\n".join(lines)
 

@@ -206,9 +206,38 @@ class Model(ABC):
         self, path: str | os.PathLike[str] | None = None, kind: str = "network", **options: Any
     ) -> Any:
         """Draw the "network" or the "marginals" with matplotlib, into `path` if one is given."""
-        from privfield.reporting.figures import plot_model
+        from privfield.reporting import on_models
 
-        return plot_model(self, path, kind, **options)
+        return on_models.plot(self, path, kind, **options)
+
+    # -- how sure we are: from what the model was estimated from -----------------------------------
+
+    def edges(self, level: float = 0.95, negligible: float = 0.05) -> Any:
+        """Strength, interval, p-value and verdict of each pair that was measured, as in a report.
+
+        "clear" edges stand out when all are judged together, "absent" ones have an interval within
+        ±`negligible`; others are "uncertain" or, where noise leaves no information, "not measured".
+        `.to_pandas()` has the columns of `EdgeInterval`.
+        """
+        from privfield.reporting import on_models
+
+        return on_models.edges(self, level, negligible)
+
+    def ask(self, question: str, level: float = 0.95) -> Any:
+        """The answer to "P(low mood=yes | age=40-65)": `estimate`, and `low`, `high` where known.
+
+        The interval covers sampling and privacy noise together. There is one for questions about
+        variables that were counted together; else `note` says why there is none.
+        """
+        from privfield.reporting import on_models
+
+        return on_models.ask(self, question, level)
+
+    def draws(self, m: int, rng: np.random.Generator | None = None) -> tuple[Any, ...]:
+        """`m` models that what was released leaves possible, for analyses that use them all."""
+        from privfield.reporting import on_models
+
+        return on_models.draws(self, m, rng)
 
 
 def set_fields(model: Any, **values: Any) -> None:

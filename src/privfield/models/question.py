@@ -113,6 +113,8 @@ def _spaces(text: str, at: int) -> int:
 
 def _inside(text: str) -> str:
     """What stands between P( and ); both may be left out."""
+    if not isinstance(text, str):
+        raise InputError(f"query: {_LEGAL}; got {type(text).__name__}.")
     found = re.fullmatch(r"\s*(?:P|Pr|Prob)\s*[(\[](.*)[)\]]\s*", text, re.DOTALL | re.IGNORECASE)
     inside = text if found is None else found[1]
     if not inside.strip():

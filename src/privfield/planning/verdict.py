@@ -24,6 +24,7 @@ METRICS = {  # of the error, and of what `accuracy` is compared with
     "chain": ("total variation of a row of the chain, mean over rows",) * 2,
     "peer": ("typical error of β, for an effect of about 0.5",) * 2,
 }
+_NONE_SHOW = 0.02  # of edges that are there: about as many show by chance
 _DELTA = 1e-6  # offered where a budget has none
 
 
@@ -44,7 +45,7 @@ def verdict(best: Forecast, study: Study) -> str:
     ratio = noise_over_sampling(best)
     if ratio is None:
         return "There is nothing to learn: no variable has two levels."
-    if _drowned(best, study):
+    if is_hopeless(best, study):
         return "The noise leaves next to nothing to learn: more rows or a larger budget are needed."
     for most, text in (
         (0.3, "next to nothing beside sampling error"),
@@ -57,8 +58,10 @@ def verdict(best: Forecast, study: Study) -> str:
     return f"Privacy costs about {ratio:,.0f} times as much as sampling error."
 
 
-def _drowned(best: Forecast, study: Study) -> bool:
+def is_hopeless(best: Forecast, study: Study) -> bool:
     """Whether the estimate would be little better than saying that nothing is connected."""
+    if best.found is not None and best.found < _NONE_SHOW:
+        return True
     if best.expected_error is None or study.model not in ("ising", "polynomial"):
         return False
     size = typical_size(study.variables, study.coupling)

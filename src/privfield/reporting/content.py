@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from privfield._version import __version__
-from privfield.estimation.uncertainty.delta_method import MarginalInterval
+from privfield.estimation.uncertainty.intervals import MarginalInterval
+from privfield.estimation.uncertainty.strengths import VERDICTS
 from privfield.models.base import Model
 from privfield.models.card import Card
 from privfield.models.chain import ChainModel
@@ -27,7 +27,12 @@ Content = dict[str, Any]
 
 _MOST_ROWS = 2000
 _MOST_BARS = 600
-_HIDDEN = {"chance": "clear edges that may be chance", "uncertain": "uncertain edges"}
+_USELESS = 0.9  # wide intervals of shares say nothing
+NOTHING = (
+    "Nothing can be learned from these numbers about which variables are related: no pair was "
+    "measured, or privacy noise drowns what was. That is no evidence that they are unrelated. More "
+    "records or a larger privacy budget would be needed."
+)
 _ORDERS = {1: "single variables", 2: "pairs of variables", 3: "three variables together"}
 
 
@@ -87,9 +92,6 @@ def graph_page(
 ) -> Content:
     """The page of a model with variables and edges."""
     page = common(model, card, title)
-    verdicts = found.verdicts(level, negligible)
-    count = Counter(verdicts)
-    pairs = len(model.schema) * (len(model.schema) - 1) // 2
     rows = None if card is None else card.rows
     if rows is None and found.total_is_public:
         rows = found.total
@@ -98,52 +100,55 @@ def graph_page(
         + words.rows_words(card, rows)
         + (f", made on {card.created}." if card is not None else ".")
     )
-    page["tiles"] = [privacy_tile(card, model.stamp), *_tiles(found, count, pairs, rows)]
-    page["precision"] = [*_precision(found), *_no_edges(found, pairs)]
-    picture = drawing.draw_network(
-        model.schema.names, found.edges, verdicts, found.marginals, level
-    )
-    if picture is not None and found.edges:
-        page["network"] = _network(picture, found, count)
-    page["edges"] = edge_table(found, verdicts, level, picture, pairs)
+    page["tiles"] = [privacy_tile(card, model.stamp), *_tiles(found, rows)]
+    page["precision"] = _precision(found)
+    picture = None
+    if found.hopeless:
+        page["nothing"] = NOTHING
+    else:
+        picture = drawing.draw_network(model.schema.names, found.edges, found.marginals, level)
+        if picture is not None and found.edges:
+            page["network"] = _network(picture, found)
+        page["edges"] = edge_table(found, picture)
     page["higher"] = _higher(model)
     page["marginals"] = _marginal_table(model, found.marginals, level)
-    page["fit"] = _fit(found)
-    page["methods"] = _methods(model, card, found, count, pairs, level, rows)
+    page["fit"] = None if found.hopeless else _fit(found)
+    page["methods"] = _methods(model, card, found, rows)
     page["reading"] = _reading(found, level, negligible)
     page["data"] = {
         "network": None if "network" not in page else drawing.for_page(picture),  # type: ignore[arg-type]
-        "edges": None if page["edges"] is None else page["edges"]["data"],
+        "edges": page["edges"]["data"] if page.get("edges") else None,
     }
     return page
 
 
-def _tiles(
-    found: Findings, count: Counter[str], pairs: int, rows: float | None
-) -> list[dict[str, str]]:
+def _tiles(found: Findings, rows: float | None) -> list[dict[str, str]]:
     tiles = []
     if rows is not None:
         tiles.append({"name": "Records", "value": exact_text(rows), "note": "a public number"})
     elif found.total is not None:
         note = "estimated from noisy numbers"
         tiles.append({"name": "Records", "value": f"≈ {found.total:,.0f}", "note": note})
-    if found.method == "none":
-        edges = len(found.edges) - count["absent"]
+    if not found.intervals:
+        edges = sum(edge.estimate != 0 for edge in found.edges)
         tiles.append({"name": "Edges", "value": f"{edges:,}", "note": "no intervals are known"})
+    elif found.hopeless:
+        note = "no pair could be measured: nothing can be learned about which are related"
+        tiles.append({"name": "Clear edges", "value": "none", "note": note})
     else:
-        note = f"{count['uncertain']:,} uncertain, of {counted(pairs, 'pair')}"
-        if count["chance"]:
-            note = f"{count['chance']:,} may be chance; {note}"
-        clear = count["clear"] + count["chance"]
-        tiles.append({"name": "Clear edges", "value": f"{clear:,}", "note": note})
+        others = [f"{found.edges.count(v):,} {v}" for v in VERDICTS[1:] if found.edges.count(v)]
+        note = ", ".join([*others, f"of {counted(found.edges.pairs, 'pair')}"])
+        clear = f"{found.edges.count('clear'):,}"
+        tiles.append({"name": "Clear edges", "value": clear, "note": note})
     if found.like is not None and found.ratio:
-        value = f"≈ {_rounded(found.like)}"
+        value = f"≈ {_rounded(found.like)}" if found.like >= 1 else "less than 1"
         tiles.append({"name": "As precise as", "value": value, "note": "records without noise"})
     return tiles
 
 
 def _rounded(value: float) -> str:
-    return f"{float(f'{value:.2g}'):,.0f}"
+    short = float(f"{value:.2g}")
+    return f"{short:,.0f}" if value >= 10 else f"{short:g}"
 
 
 def _precision(found: Findings) -> list[str]:
@@ -154,24 +159,15 @@ def _precision(found: Findings) -> list[str]:
     pairs = any(len(part.names) == 2 for part in found.fit)
     about = "the relation between two variables" if pairs else "each variable on its own"
     return [
-        f"For {about}, privacy noise was {found.ratio:.2g} times as "
+        f"For {about}, privacy noise was {_rounded(found.ratio)} times as "
         "large as the scatter that comes from having sampled these people and not others. "
-        f"Estimates are about as precise as those from {_rounded(found.like)} records without "
-        "privacy noise."
+        "Estimates are about as precise as those from "
+        f"{_rounded(found.like) if found.like >= 1 else 'less than 1'} records without privacy "
+        "noise."
     ]
 
 
-def _no_edges(found: Findings, pairs: int) -> list[str]:
-    """An empty model must not pass for the finding that nothing is related."""
-    if found.edges or not pairs or found.method == "none":
-        return []
-    return [
-        "This model relates no two variables: no pair was measured, or, where pairs were selected "
-        "privately, none stood out from the noise. That is no evidence that they are unrelated."
-    ]
-
-
-def _network(picture: drawing.Drawing, found: Findings, count: Counter[str]) -> Content:
+def _network(picture: drawing.Drawing, found: Findings) -> Content:
     signed = any(d.edge.signed for d in picture.edges)
     plain = any(not d.edge.signed for d in picture.edges)
     legend = []
@@ -182,37 +178,32 @@ def _network(picture: drawing.Drawing, found: Findings, count: Counter[str]) -> 
         ]
     if plain:
         legend.append(_key(drawing.UNSIGNED, 5, 0.9, "", "related (no sign)"))
-    if count["chance"]:
-        legend.append(_key("#555555", 3, 0.55, "", "paler: may be chance"))
-    if found.method != "none":
+    if found.edges.count("uncertain"):
         legend.append(_key("#555555", 1.2, 0.35, "", "thin and pale: uncertain"))
     text = (
         "Two variables are joined when they are related while all others are held fixed. Thicker "
         "is stronger. "
     )
-    if found.method == "none":
+    if not found.intervals:
         text += "No intervals are known for this model, so edges carry no verdict."
     else:
-        text += "Clear edges have an interval that excludes zero. Absent edges are not drawn."
-    hidden = [name for name in ("chance", "uncertain") if name in picture.hidden]
-    if hidden:
-        listed = " and ".join(f"{count[name]:,} {_HIDDEN[name]}" for name in hidden)
-        text += f" At first, {listed} are hidden."
+        text += (
+            "Clear edges stand out when all are judged together. Edges that are absent are not "
+            "drawn, nor are pairs that were not measured: a gap in the picture may be either."
+        )
+    if picture.hides_uncertain:
+        text += f" At first, {found.edges.count('uncertain'):,} uncertain edges are hidden."
     if picture.left_out:
         text += f" The {picture.left_out:,} weakest edges are left out of the picture."
-    ticks = [name for name in ("clear", "chance", "uncertain") if count[name]]
     return {
         "text": text,
         "alt": drawing.alt_text(picture),
         "svg": drawing.as_svg(picture),
         "legend": legend,
         "ticks": [
-            {
-                "status": name,
-                "name": drawing.NAMES.get(name, name),
-                "checked": name not in picture.hidden,
-            }
-            for name in ticks
+            {"name": name, "checked": name == "clear" or not picture.hides_uncertain}
+            for name in VERDICTS[:2]
+            if found.edges.count(name)
         ],
     }
 
@@ -257,7 +248,8 @@ def _marginal_table(
     binary = any(len(v.levels) == 2 for v in model.schema.variables)
     return {
         "heading": "Each variable on its own",
-        "text": "How the levels of each variable are shared out in the model."
+        "text": "How the levels of each variable are shared out, "
+        + ("by the released counts." if intervals else "in the model.")
         + (" Of variables with two levels only the second is shown." if binary else ""),
         "caption": f"Shares{f', with {level:.0%} intervals' if intervals else ''}",
         "intervals": intervals,
@@ -284,6 +276,8 @@ def bars(
         }
         if marginal.low is not None and marginal.high is not None:
             low, high = marginal.low[code], marginal.high[code]
+            if high - low > _USELESS:
+                row |= {"share": "not known", "width": "0"}
             row |= {
                 "interval": f"{100 * low:.1f}–{100 * high:.1f}%",
                 "low": f"{100 * low:.2f}",
@@ -318,9 +312,6 @@ def _methods(
     model: Model,
     card: Card | None,
     found: Findings,
-    count: Counter[str],
-    pairs: int,
-    level: float,
     rows: float | None,
 ) -> str:
     kind = "binary " if all(size == 2 for size in model.schema.shape) else "categorical "
@@ -330,26 +321,25 @@ def _methods(
         f"{words.software(card)}.",
         words.privacy_sentence(card, model.stamp),
     ]
-    if found.method != "none":
+    level, edges = found.edges.level, found.edges
+    if found.intervals:
         parts.append(
             "The model was fitted to the noisy statistics alone, shrinking interactions as far as "
             "sampling and privacy noise demand."
         )
-        how = (
-            "the delta method around a nearly unbiased estimate"
-            if found.method == "delta"
-            else f"{found.replicates:,} simulated and refitted studies"
-        )
         parts.append(
-            f"Intervals ({level:.0%}, not adjusted for multiple comparisons) account for sampling "
-            f"and privacy noise together and come from {how}."
+            f"Strengths and their intervals ({level:.0%}, not adjusted for multiple comparisons) "
+            "account for sampling and privacy noise together; each pair was judged without "
+            "assumptions about itself, all others under a spike-and-slab prior (expectation "
+            "propagation)."
         )
-    if found.method != "none" and pairs:
+    if found.intervals and edges.pairs:
+        measured = edges.pairs - edges.count("not measured")
         parts.append(
-            f"Of {counted(pairs, 'pair')} of variables, "
-            f"{count['clear'] + count['chance']:,} had an "
-            f"interval that excludes zero; {count['clear']:,} of these stand out at a nominal "
-            f"false discovery rate of {1 - level:.0%} (Benjamini and Hochberg)."
+            f"Of {counted(edges.pairs, 'pair')} of variables, {measured:,} could be measured; of "
+            f"these, {edges.count('clear'):,} stand out at a false discovery rate of "
+            f"{1 - level:.0%} (Benjamini and Hochberg), {edges.count('absent'):,} are absent or "
+            f"negligible, and {edges.count('uncertain'):,} are uncertain."
         )
     if found.edges and all(edge.signed for edge in found.edges):
         parts.append("Edge weights are a quarter of the conditional log odds ratio.")
@@ -366,7 +356,7 @@ def _reading(found: Findings, level: float, negligible: float) -> list[str]:
         "without an order there is no sign: it is the typical size (root mean square) of the "
         "entries of the pair’s centred log-linear interaction."
     ]
-    if found.method == "none":
+    if not found.intervals:
         return [
             *texts,
             "No intervals: the method or the file does not hold what they need. Edges are shown "
@@ -374,15 +364,15 @@ def _reading(found: Findings, level: float, negligible: float) -> list[str]:
         ]
     bound = f"odds ratio {drawing.odds(-negligible)} to {drawing.odds(negligible)}"
     texts += [
-        f"Verdicts. Clear: the {level:.0%} interval excludes zero (“may be chance” if the edge "
-        "does not stand out among all edges judged together). Absent: the whole interval lies "
-        f"within ±{negligible:g} ({bound}), so that the edge is too weak to matter, or the model "
-        "has no such edge. Uncertain: neither; the data, with this much privacy noise, cannot say.",
-        "Estimates are pulled towards zero where noise is large, which makes them better on "
-        "average. Intervals are built around an estimate that is hardly pulled, and widened to "
-        "include the one that is shown; so an estimate may lie near one end of its interval. They "
-        "take the set of edges in the model as right, and people as independent. Where privacy "
-        "noise is many times larger than sampling error they are somewhat too short.",
+        "Verdicts. Clear: the edge stands out when all are judged together; of the edges called "
+        f"clear, on average at most {1 - level:.0%} are not there. Absent: the whole interval lies "
+        f"within ±{negligible:g} ({bound}), so that the edge is too weak to matter. Uncertain: "
+        "neither; the data, with this much privacy noise, cannot say. Not measured: private "
+        "selection did not look at the pair, or the noise leaves no information about it.",
+        "Intervals take the tables that were counted as enough to describe the people, and people "
+        "as independent. An end that is too far away to tell anything is called no limit. A "
+        "strength without a sign cannot be negative: where chance alone would do, its interval "
+        "starts at 0.",
     ]
     return texts
 

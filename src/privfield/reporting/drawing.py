@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-from privfield.estimation.uncertainty.delta_method import MarginalInterval
-from privfield.estimation.uncertainty.strengths import EdgeInterval
+from privfield.estimation.uncertainty.intervals import MarginalInterval
+from privfield.estimation.uncertainty.strengths import USELESS, EdgeInterval, range_text
 from privfield.reporting.layout import HEIGHT, WIDTH, node_size, positions
+from privfield.words import counted
 
 POSITIVE, NEGATIVE, UNSIGNED = "#0072b2", "#c44601", "#5d4a8a"  # told apart by colour-blind eyes
 MOST_NODES = 200
 MOST_EDGES = 1500
-SHOWN = {"chance": 12, "uncertain": 40}  # at most so many are drawn from the start
-NAMES = {"chance": "may be chance"}  # of verdicts, where they differ
+MOST_UNCERTAIN = 40  # so many uncertain edges at most are drawn from the start
 _DASH = "9 5"
 
 
@@ -31,10 +31,9 @@ class Look:
 
 @dataclass(frozen=True)
 class Drawn:
-    """An edge with its verdict and what a reader is told about it."""
+    """An edge and what a reader is told about it."""
 
     edge: EdgeInterval
-    status: str
     look: Look
     text: str
 
@@ -48,37 +47,27 @@ class Drawing:
     size: float
     edges: tuple[Drawn, ...]
     infos: tuple[str, ...]
-    hidden: frozenset[str]  # verdicts that are not drawn at first
+    hides_uncertain: bool  # at first
     left_out: int  # edges that would not have been seen
 
 
 def draw_network(
     names: Sequence[str],
     edges: Sequence[EdgeInterval],
-    verdicts: Sequence[str],
     marginals: Sequence[MarginalInterval],
     level: float,
 ) -> Drawing | None:
     """None where there are too many variables for a picture."""
     if len(names) > MOST_NODES:
         return None
-    pairs = zip(edges, verdicts, strict=True)
-    seen = [(edge, status) for edge, status in pairs if status != "absent"]
-    seen.sort(key=lambda pair: (pair[1] == "uncertain", -abs(pair[0].estimate)))
+    seen = [edge for edge in edges if _is_drawn(edge)]
+    seen.sort(key=lambda edge: (edge.verdict == "uncertain", -magnitude(edge)))
     kept = seen[:MOST_EDGES]
-    largest = max((abs(edge.estimate) for edge, _ in kept), default=1.0) or 1.0
-    drawn = [
-        Drawn(edge, status, look(edge, status, largest), edge_text(edge, status, level))
-        for edge, status in kept
-    ]
+    firm = [edge for edge in kept if edge.verdict != "uncertain"] or kept
+    largest = max((magnitude(edge) for edge in firm), default=1.0) or 1.0
+    drawn = [Drawn(edge, look(edge, largest), edge_text(edge, level)) for edge in kept]
     index = {name: number for number, name in enumerate(names)}
-    hidden = {
-        status for status, most in SHOWN.items() if sum(d.status == status for d in drawn) > most
-    }
-    firm = [d for d in drawn if d.status in ("clear", "estimated")] or drawn
-    links = [
-        (index[d.edge.first], index[d.edge.second], abs(d.edge.estimate) / largest) for d in firm
-    ]
+    links = [(index[edge.first], index[edge.second], magnitude(edge) / largest) for edge in firm]
     spots = positions(len(names), links).tolist()
     shares = {marginal.name: marginal_text(marginal) for marginal in marginals}
     return Drawing(
@@ -87,36 +76,49 @@ def draw_network(
         node_size(len(names)),
         tuple(drawn),
         tuple(shares.get(name, "") for name in names),
-        frozenset(hidden),
+        sum(edge.verdict == "uncertain" for edge in kept) > MOST_UNCERTAIN,
         len(seen) - len(kept),
     )
 
 
-def look(edge: EdgeInterval, status: str, largest: float) -> Look:
+def _is_drawn(edge: EdgeInterval) -> bool:
+    if edge.low is None:
+        return edge.estimate != 0
+    return edge.verdict in ("clear", "uncertain")
+
+
+def magnitude(edge: EdgeInterval) -> float:
+    """The strength without its sign, as far as pictures go."""
+    return min(abs(edge.estimate), USELESS)
+
+
+def look(edge: EdgeInterval, largest: float) -> Look:
     """Colour-blind safe, and told apart on grey paper too: negative edges are dashed."""
     color = POSITIVE if edge.estimate >= 0 else NEGATIVE
     color = color if edge.signed else UNSIGNED
     dash = _DASH if edge.signed and edge.estimate < 0 else ""
-    width = 1.5 + 8.5 * abs(edge.estimate) / largest
-    if status == "uncertain":
-        return Look(color, dash, max(1.0, width / 2.5), 0.28)
-    return Look(color, dash, width, 0.55 if status == "chance" else 0.9)
+    width = 1.5 + 8.5 * min(magnitude(edge) / largest, 1.0)
+    if edge.verdict == "uncertain":
+        return Look(color, dash, min(max(1.0, width / 2.5), 3.0), 0.28)
+    return Look(color, dash, width, 0.9)
 
 
-def edge_text(edge: EdgeInterval, status: str, level: float) -> str:
+def edge_text(edge: EdgeInterval, level: float) -> str:
     """What hovering over an edge shows."""
-    text = f"{edge.first} – {edge.second}: strength {signed(edge)}"
+    text = f"{edge.first} – {edge.second}: strength {strength(edge)}"
     if edge.low is not None and edge.high is not None:
-        text += f", {level:.0%} interval {minus(edge.low)} to {minus(edge.high)}"
+        text += f", {level:.0%} interval {range_text(edge.low, edge.high, minus)}"
     if edge.signed:
         text += f"; odds ratio {odds(edge.estimate)}"
         if edge.low is not None and edge.high is not None:
-            text += f" ({odds(edge.low)} to {odds(edge.high)})"
-    return f"{text}; {NAMES.get(status, status)}"
+            text += f" ({range_text(edge.low, edge.high, odds)})"
+    return f"{text}; {edge.verdict}"
 
 
-def signed(edge: EdgeInterval) -> str:
-    """The strength with its sign, where it has one."""
+def strength(edge: EdgeInterval) -> str:
+    """With its sign, where it has one."""
+    if math.isinf(edge.estimate):
+        return f"beyond {minus(math.copysign(USELESS, edge.estimate), '+g')}"
     return minus(edge.estimate, "+.2f" if edge.signed else ".2f")
 
 
@@ -128,7 +130,7 @@ def minus(value: float, form: str = ".2f") -> str:
 
 def odds(weight: float) -> str:
     """The odds ratio that belongs to a weight: exp(4W)."""
-    return f"{math.exp(min(4 * weight, 700)):.3g}"
+    return "" if math.isinf(weight) else f"{math.exp(min(4 * weight, 700)):.3g}"
 
 
 def marginal_text(marginal: MarginalInterval) -> str:
@@ -156,7 +158,7 @@ def for_page(drawing: Drawing) -> dict[str, object]:
             {
                 "from": index[d.edge.first],
                 "to": index[d.edge.second],
-                "status": d.status,
+                "status": d.edge.verdict.replace(" ", "-"),
                 "color": d.look.color,
                 "dashed": bool(d.look.dash),
                 "width": round(d.look.width, 2),
@@ -176,7 +178,7 @@ def as_svg(drawing: Drawing) -> str:
         f'aria-label="{escape(alt_text(drawing))}" font-family="sans-serif">'
     ]
     for d in reversed(drawing.edges):
-        if d.status in drawing.hidden:
+        if drawing.hides_uncertain and d.edge.verdict == "uncertain":
             continue
         (x1, y1), (x2, y2) = (drawing.places[index[n]] for n in (d.edge.first, d.edge.second))
         dash = f' stroke-dasharray="{d.look.dash}"' if d.look.dash else ""
@@ -209,8 +211,8 @@ def short(name: str, most: int = 24) -> str:
 
 def alt_text(drawing: Drawing) -> str:
     """The picture in words."""
-    clear = [d for d in drawing.edges if d.status in ("clear", "chance", "estimated")]
-    text = f"Network of {len(drawing.names)} variables with {len(clear)} edges"
+    clear = [d for d in drawing.edges if d.edge.verdict != "uncertain"]
+    text = f"Network of {len(drawing.names)} variables with {counted(len(clear), 'edge')}"
     if clear:
         strong = "; ".join(d.text for d in clear[:3])
         text += f". The strongest: {strong}"

@@ -2,102 +2,111 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from statistics import median
 from typing import Any
 
-from privfield.estimation.uncertainty.strengths import EdgeInterval
+from privfield.estimation.uncertainty.strengths import USELESS, EdgeInterval
 from privfield.reporting import drawing
 from privfield.reporting.findings import Findings
+from privfield.words import counted
 
 Content = dict[str, Any]
 
+COLUMNS = (
+    *("first", "second", "strength", "low", "high", "odds_ratio", "in_the_model", "p", "verdict"),
+)
 _MOST_ROWS = 2000
 _MOST_REACH = 5.0  # of axes, for the sake of intervals that reach anywhere
 _MOST_PRINTED = 40  # uncertain edges on paper
+_FIRST = ("clear", "no interval")  # where not all can be listed
 
 
-def edge_table(
-    found: Findings,
-    verdicts: Sequence[str],
-    level: float,
-    picture: drawing.Drawing | None,
-    pairs: int,
-) -> Content | None:
+def edge_table(found: Findings, picture: drawing.Drawing | None) -> Content | None:
     """All edges, the strongest first; None for a model without any."""
     if not found.edges:
         return None
-    order = sorted(zip(found.edges, verdicts, strict=True), key=lambda each: -abs(each[0].estimate))
+    order = sorted(found.edges, key=lambda edge: -drawing.magnitude(edge))
     if len(order) > _MOST_ROWS:
-        order.sort(key=lambda each: each[1] not in ("clear", "chance", "estimated"))
-    shown = sorted(order[:_MOST_ROWS], key=lambda each: -abs(each[0].estimate))
+        order.sort(key=lambda edge: edge.verdict not in _FIRST)
+    shown = sorted(order[:_MOST_ROWS], key=lambda edge: -drawing.magnitude(edge))
     places = {} if picture is None else {id(d.edge): n for n, d in enumerate(picture.edges)}
-    intervals = found.method != "none"
-    reach = _reach([edge for edge, _ in shown])
-    pale = sum(status == "uncertain" for _, status in shown)
+    reach = _reach(shown)
+    pale = sum(edge.verdict in ("uncertain", "not measured") for edge in shown)
+    level = found.edges.level
     return {
-        "texts": [_by_chance(found, verdicts, level)] if intervals else [],
-        "caption": "Strength of each edge" + f", with its {level:.0%} interval" * intervals,
-        "intervals": intervals,
-        "odds": any(edge.signed for edge, _ in shown),
+        "texts": [_both_estimates(), _judged_together(level)] if found.intervals else [],
+        "caption": "Strength of each edge" + f", with its {level:.0%} interval" * found.intervals,
+        "intervals": found.intervals,
+        "odds": any(edge.signed for edge in shown),
         "axis_low": drawing.minus(-reach, "g"),
         "axis_high": f"{reach:g}",
-        "rows": [_edge_row(edge, status, reach) for edge, status in shown],
+        "rows": [_edge_row(edge, reach) for edge in shown],
         "unprinted": pale if pale > _MOST_PRINTED else 0,
-        "left_out": _left_out(len(order) - len(shown), pairs - len(order)),
+        "left_out": _left_out(found, len(order) - len(shown)),
         "data": {
-            "columns": ["first", "second", "strength", "low", "high", "odds_ratio", "verdict"],
-            "rows": [_edge_record(edge, status, places.get(id(edge))) for edge, status in shown],
+            "columns": list(COLUMNS),
+            "rows": [[*record(edge), places.get(id(edge))] for edge in shown],
         },
     }
 
 
 def _reach(edges: Sequence[EdgeInterval]) -> float:
-    """How far the little axes go: all estimates, and half of the intervals, have their place."""
-    most = 1.6 * max(abs(edge.estimate) for edge in edges)
+    """How far the little axes go: most estimates, and half of the intervals, have their place."""
+    most = 1.6 * max(drawing.magnitude(edge) for edge in edges if edge.verdict != "not measured")
     ends = [max(abs(e.low), abs(e.high)) for e in edges if e.low is not None and e.high is not None]
     if ends:
-        most = max(most, min(1.1 * median(ends), _MOST_REACH))
+        most = max(most, 1.1 * median(ends))
+    most = min(most, _MOST_REACH)
     return float(f"{most:.1g}") * (1 if float(f"{most:.1g}") >= most else 1.2) or 1.0
 
 
-def _by_chance(found: Findings, verdicts: Sequence[str], level: float) -> str:
-    chance = (1 - level) * len(found.edges)
-    text = "Each interval is for its own edge."
-    if chance >= 1:
-        text += (
-            f" If no two variables were related at all, about {round(chance):,} of these "
-            f"{len(found.edges):,} intervals would still exclude zero."
-        )
-    if "chance" in verdicts:
-        text += (
-            " Edges marked “may be chance” do not stand out when all are judged together (false "
-            f"discovery rate {1 - level:.0%}, Benjamini and Hochberg)."
-        )
-    return text
+def _both_estimates() -> str:
+    return (
+        "“Strength” is what the released numbers say about the pair, with its interval around it. "
+        "“In the model” is the same strength in the fitted model, the one that makes synthetic "
+        "data and answers questions about many variables: it is pulled towards zero where noise "
+        "is large, which makes predictions better on average."
+    )
 
 
-def _left_out(weak: int, outside: int) -> str:
+def _judged_together(level: float) -> str:
+    return (
+        "Each interval is for its own edge. Verdicts judge all edges together: of those called "
+        f"clear, on average at most {1 - level:.0%} are not there (Benjamini and Hochberg)."
+    )
+
+
+def _left_out(found: Findings, weak: int) -> str:
     parts = []
     if weak:
         parts.append(f"{weak:,} weaker edges are not listed.")
-    if outside:
-        parts.append(f"The other {outside:,} pairs of variables have no edge in this model.")
+    outside = found.edges.pairs - len(found.edges)
+    if outside and found.intervals:
+        parts.append(
+            f"The other {counted(outside, 'pair')} of variables were not measured: nothing is "
+            "known about whether they are related."
+        )
+    elif outside:
+        parts.append(f"The other {counted(outside, 'pair')} have no edge in this model.")
     return " ".join(parts)
 
 
-def _edge_row(edge: EdgeInterval, status: str, reach: float) -> Content:
+def _edge_row(edge: EdgeInterval, reach: float) -> Content:
     def place(value: float) -> float:
         return min(100.0, max(0.0, 50 + 50 * value / reach))
 
+    firm = edge.verdict not in ("uncertain", "not measured")
     row = {
         "first": edge.first,
         "second": edge.second,
-        "estimate": drawing.signed(edge),
+        "estimate": drawing.strength(edge),
+        "fitted": drawing.minus(edge.fitted, "+.2f" if edge.signed else ".2f"),
         "odds": drawing.odds(edge.estimate) if edge.signed else "",
-        "status": status,
-        "verdict": drawing.NAMES.get(status, status),
-        "color": drawing.look(edge, status, 1.0).color if status != "uncertain" else "#6b7480",
+        "status": edge.verdict.replace(" ", "-"),
+        "verdict": edge.verdict,
+        "color": drawing.look(edge, 1.0).color if firm else "#6b7480",
         "at": f"{place(edge.estimate):.1f}",
         **dict.fromkeys(("low", "high"), ""),
         **dict.fromkeys(("left", "width"), "0"),
@@ -105,18 +114,23 @@ def _edge_row(edge: EdgeInterval, status: str, reach: float) -> Content:
     if edge.low is not None and edge.high is not None:
         left, right = place(edge.low), place(edge.high)
         row |= {
-            "low": drawing.minus(edge.low),
-            "high": drawing.minus(edge.high),
+            "low": drawing.minus(edge.low) if abs(edge.low) <= USELESS else "no limit",
+            "high": drawing.minus(edge.high) if abs(edge.high) <= USELESS else "no limit",
             "left": f"{left:.1f}",
             "width": f"{right - left:.1f}",
         }
     return row
 
 
-def _edge_record(edge: EdgeInterval, status: str, place: int | None) -> list[Any]:
-    def digits(value: float | None) -> float | None:
-        return None if value is None else float(f"{value:.6g}")
+def record(edge: EdgeInterval) -> list[Any]:
+    """An edge as `COLUMNS`; what is infinite or not known is None."""
 
-    ratio = float(drawing.odds(edge.estimate)) if edge.signed else None
-    ends = [digits(edge.estimate), digits(edge.low), digits(edge.high)]
-    return [edge.first, edge.second, *ends, ratio, drawing.NAMES.get(status, status), place]
+    def digits(value: float | None) -> float | None:
+        return None if value is None or math.isinf(value) else float(f"{value:.6g}")
+
+    ratio = drawing.odds(edge.estimate) if edge.signed else ""
+    numbers = [digits(edge.estimate), digits(edge.low), digits(edge.high)]
+    return [
+        *(edge.first, edge.second, *numbers, float(ratio) if ratio else None),
+        *(digits(edge.fitted), digits(edge.p), edge.verdict),
+    ]

@@ -7,9 +7,10 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from privfield.checks import check_level
 from privfield.errors import InputError
-from privfield.estimation.uncertainty.delta_method import MarginalInterval
-from privfield.estimation.uncertainty.strengths import check_level
+from privfield.estimation.uncertainty.intervals import MarginalInterval
+from privfield.estimation.uncertainty.strengths import NEGLIGIBLE
 from privfield.files import write_bytes
 from privfield.models.base import Model
 from privfield.models.network import NetworkIsing
@@ -32,7 +33,7 @@ def plot_model(
     *,
     measurements: Any = None,
     level: float = 0.95,
-    negligible: float = 0.05,
+    negligible: float = NEGLIGIBLE,
     ax: Axes | None = None,
 ) -> Axes:
     """Draw into `ax`, or into a new figure; `path` (.png, .svg or .pdf) writes that figure too.
@@ -50,10 +51,9 @@ def plot_model(
         raise InputError(
             f"a figure holds up to {MOST_NODES} variables; this model has {len(model.schema)}."
         )
-    found = findings(model, model.measurements if measurements is None else measurements, level)
+    found = findings(model, measurements, level, negligible)
     if kind == "network":
-        verdicts = found.verdicts(level, negligible)
-        drawing = draw_network(model.schema.names, found.edges, verdicts, found.marginals, level)
+        drawing = draw_network(model.schema.names, found.edges, found.marginals, level)
         assert drawing is not None
         axes = _network(drawing, ax)
     else:
@@ -106,7 +106,7 @@ def _network(drawing: Drawing, ax: Axes | None) -> Axes:
     axes = _axes(ax, 9, 9 * HEIGHT / WIDTH)
     index = dict(zip(drawing.names, drawing.places, strict=True))
     for d in reversed(drawing.edges):
-        if d.status in drawing.hidden:
+        if drawing.hides_uncertain and d.edge.verdict == "uncertain":
             continue
         (x1, y1), (x2, y2) = index[d.edge.first], index[d.edge.second]
         axes.plot(

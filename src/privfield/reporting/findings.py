@@ -6,28 +6,20 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from privfield.errors import InputError
-from privfield.estimation.uncertainty.coordinates import tables_of
-from privfield.estimation.uncertainty.delta_method import (
+from privfield.estimation.uncertainty.intervals import (
     MarginalInterval,
     ScopeFit,
     Uncertainty,
-    bootstrap_edges,
-    bootstrap_marginals,
     plain_edges,
     plain_marginals,
     uncertainty,
 )
-from privfield.estimation.uncertainty.strengths import EdgeInterval, stand_out
-from privfield.mechanisms.tables.measurements import Measurements
+from privfield.estimation.uncertainty.strengths import Edges
 from privfield.models.base import Model
-
-if TYPE_CHECKING:
-    from privfield.progress import ProgressCallback
 
 _MOST_PAIRS = 50_000
 
@@ -36,92 +28,75 @@ _MOST_PAIRS = 50_000
 class Findings:
     """Everything about a model that a report shows as numbers.
 
-    `method` is "delta", "bootstrap" or "none". `ratio` is how many times larger privacy noise is
-    than sampling error for pairs, `like` the number of people of a study without privacy noise
-    that would be as precise; both are None where they are not known.
+    `intervals` says whether a law of the edges is known. `ratio` is how many times larger privacy
+    noise is than sampling error for pairs, `like` the number of people of a study without privacy
+    noise that would be as precise; both are None where they are not known.
     """
 
-    edges: tuple[EdgeInterval, ...]
+    edges: Edges
     marginals: tuple[MarginalInterval, ...]
-    fit: tuple[ScopeFit, ...]
-    method: str
+    fit: tuple[ScopeFit, ...] = ()
+    intervals: bool = False
     total: float | None = None
     total_is_public: bool = False
     ratio: float | None = None
     like: float | None = None
     simulated: int | None = None
     agreed: bool = True
-    replicates: int = 0
 
-    def verdicts(self, level: float, negligible: float) -> tuple[str, ...]:
-        """One for each edge: as `EdgeInterval.status`, with "chance" for clear edges that might be.
-
-        Where hundreds of edges are judged, some intervals miss zero by chance. Such an edge is
-        clear, but does not stand out when all are judged together.
-        """
-        standing = stand_out(self.edges, level)
-        found = [(edge, edge.status(negligible)) for edge in self.edges]
-        return tuple(
-            "chance" if status == "clear" and (edge.first, edge.second) not in standing else status
-            for edge, status in found
-        )
+    @property
+    def hopeless(self) -> bool:
+        """Whether the numbers say nothing about any pair of variables."""
+        return 0 < self.edges.pairs == self.edges.count("not measured")
 
 
 def findings(
     model: Model,
     measurements: Any,
     level: float,
-    replicates: int | None = None,
+    negligible: float,
     rng: np.random.Generator | None = None,
-    progress: ProgressCallback | None = None,
 ) -> Findings:
-    """By the delta method, or by refitting `replicates` simulated studies."""
-    measurements = tables_of(measurements)
-    found = uncertainty(model, measurements, rng=rng)
-    if replicates is not None:
-        if not isinstance(measurements, Measurements):
-            raise InputError("replicates needs measurements of pf.measure: noisy tables.")
-        from privfield.estimation.uncertainty.bootstrap import bootstrap
-
-        boot = bootstrap(measurements, replicates=replicates, rng=rng, progress=progress)
-        return _with(
-            found,
-            bootstrap_edges(boot, model, level),
-            bootstrap_marginals(boot, model, level),
-            "bootstrap",
-            replicates,
-        )
+    """From the law of the released numbers where one is known, else from the model alone."""
+    found = known(model, measurements, rng)
     if found is None:
         if len(model.schema) * (len(model.schema) - 1) // 2 > _MOST_PAIRS:
-            return Findings((), (), (), "none")
-        return Findings(plain_edges(model), plain_marginals(model), (), "none")
-    return _with(found, found.edges(level), found.marginals(level), "delta", 0)
+            return Findings(Edges((), level, 0), ())
+        return Findings(plain_edges(model, level), plain_marginals(model))
+    return _with_law(found, level, negligible)
 
 
-def _with(
-    found: Uncertainty | None,
-    edges: tuple[EdgeInterval, ...],
-    marginals: tuple[MarginalInterval, ...],
-    method: str,
-    replicates: int,
-) -> Findings:
-    if found is None:
-        return Findings(edges, marginals, (), method, replicates=replicates)
+def known(
+    model: Model, measurements: Any = None, rng: np.random.Generator | None = None
+) -> Uncertainty | None:
+    """What a model's released numbers say beyond the model itself; a model keeps what was found."""
+    released = model.measurements if measurements is None else measurements
+    if released is None:
+        return None
+    if rng is not None:
+        return uncertainty(model, released, rng=rng)
+    kept = vars(model).get("_known")
+    if kept is None or kept[0] is not released:
+        kept = released, uncertainty(model, released)
+        object.__setattr__(model, "_known", kept)  # models are frozen
+    return kept[1]
+
+
+def _with_law(found: Uncertainty, level: float, negligible: float) -> Findings:
     fit = found.fit()
     ratio = _ratio(fit)
     total = found.numbers.total
     return Findings(
-        edges,
-        marginals,
+        found.edges(level, negligible),
+        found.marginals(level),
         fit,
-        method,
+        True,
         total,
         found.numbers.total_deviation == 0,
         ratio,
         None if ratio is None else total / (1 + ratio**2),
-        found.statistics.samples,
-        found.statistics.agreed,
-        replicates,
+        found.law.at.statistics.samples,
+        found.law.at.statistics.agreed,
     )
 
 

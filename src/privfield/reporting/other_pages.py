@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from privfield.estimation.uncertainty.delta_method import MarginalInterval
-from privfield.learners.peer_summary import NO_FIELD, odds_factor
+from privfield.estimation.uncertainty.intervals import MarginalInterval
+from privfield.learners.peer_summary import NO_FIELD, OUTSIDE, OUTSIDE_TEXT, odds_factor, range_text
 from privfield.mechanisms.chains.measurements import ChainMeasurements
 from privfield.models.card import Card
 from privfield.models.chain import ChainModel
@@ -99,7 +99,9 @@ def peer_page(model: NetworkIsing, card: Card | None, title: str | None) -> Cont
     known = {} if card is None else dict(card.intervals)
     level = "" if card is None or not known else f"{card.level:.0%}"
     coupling = float(np.median(model.couplings.data)) if edges else 0.0
-    texts = [_odds(model.beta, known.get("beta"), coupling, level)]
+    interval = known.get("beta")
+    outside = interval is not None and range_text(*interval[1:]) == OUTSIDE
+    texts = [OUTSIDE_TEXT if outside else _odds(model.beta, interval, coupling, level)]
     if "field" not in known and model.field == 0:
         texts.append(NO_FIELD)
     parameters = {"beta": (model.beta,), "field": (model.field,), **known}
@@ -113,18 +115,19 @@ def peer_page(model: NetworkIsing, card: Card | None, title: str | None) -> Cont
         {
             "name": "Peer effect β",
             "value": f"{model.beta:.3g}",
-            "note": _range(known.get("beta"), level),
+            "note": _range(interval, level),
         },
         {"name": "Nodes", "value": f"{len(model.names):,}", "note": f"{edges:,} edges, public"},
     ]
-    interval = known.get("beta")
     parts = [
         f"We estimated the peer effect β of an Ising model on a public network of "
         f"{len(model.names):,} nodes and {edges:,} edges with {words.software(card)}.",
         words.privacy_sentence(card, model.stamp),
         f"The estimate is β = {model.beta:.3g}"
         + (
-            "."
+            f": {OUTSIDE}, an end of the range that was allowed."
+            if outside
+            else "."
             if interval is None
             else f" ({_range(interval, level)}, for sampling and privacy noise together)."
         ),
@@ -154,7 +157,7 @@ def _odds(
 def _parameter(name: str, values: tuple[float, ...]) -> dict[str, str]:
     interval = "not known"
     if len(values) == 3:
-        interval = f"{values[1]:.3g} to {values[2]:.3g}"
+        interval = range_text(values[1], values[2])
     elif name == "field" and not values[0]:
         interval = "not estimated"
     names = {"beta": "β (peer effect)", "field": "h (tilt toward positive)"}
@@ -164,4 +167,5 @@ def _parameter(name: str, values: tuple[float, ...]) -> dict[str, str]:
 def _range(interval: tuple[float, float, float] | None, level: str) -> str:
     if interval is None:
         return "no interval is known"
-    return f"{level} interval {interval[1]:.3g} to {interval[2]:.3g}"
+    text = range_text(*interval[1:])
+    return text if text == OUTSIDE else f"{level} interval {text}"

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from privfield.checks import check_rng
+from privfield.checks import check_level, check_rng
 from privfield.errors import InputError
-from privfield.estimation.uncertainty.strengths import check_level
+from privfield.estimation.uncertainty.strengths import NEGLIGIBLE, check_negligible
 from privfield.files import check_target, write_bytes
 from privfield.models.base import Model
 from privfield.models.card import Card
@@ -31,18 +31,16 @@ def write_report(
     measurements: Any = None,
     card: Card | None = None,
     level: float = 0.95,
-    replicates: int | None = None,
-    negligible: float = 0.05,
+    negligible: float = NEGLIGIBLE,
     title: str | None = None,
     rng: np.random.Generator | None = None,
     progress: ProgressCallback | None = None,
 ) -> Path:
     """Write what a model says, and what it cost, as one self-contained HTML page.
 
-    `card` and `measurements` are the model's own unless given. Intervals come from the delta
-    method, in seconds; with `replicates` so many simulated studies are refitted instead
-    (`pf.bootstrap`; noisy tables only). An edge whose whole interval lies within ±`negligible` is
-    called absent. Everything is computed from released numbers: a report costs no privacy.
+    `card` and `measurements` are the model's own unless given. An edge whose whole interval lies
+    within ±`negligible` is called absent. Everything is computed from released numbers: a report
+    costs no privacy. `rng` is for models so large that their statistics are simulated.
     """
     target = _check(model, path, level, negligible, progress, title)
     if rng is not None:
@@ -52,7 +50,6 @@ def write_report(
         measurements=measurements,
         card=card,
         level=level,
-        replicates=replicates,
         negligible=negligible,
         title=title,
         rng=rng,
@@ -69,8 +66,7 @@ def build_page(
     measurements: Any = None,
     card: Card | None = None,
     level: float = 0.95,
-    replicates: int | None = None,
-    negligible: float = 0.05,
+    negligible: float = NEGLIGIBLE,
     title: str | None = None,
     rng: np.random.Generator | None = None,
     progress: ProgressCallback | None = None,
@@ -92,7 +88,7 @@ def build_page(
         from privfield.reporting.findings import findings
 
         tell(progress, "uncertainty")
-        found = findings(model, measurements, level, replicates, rng, progress)
+        found = findings(model, measurements, level, negligible, rng)
         tell(progress, "drawing")
         page = graph_page(model, card, found, level, negligible, title)
     return _render(page)
@@ -107,7 +103,7 @@ def _render(page: dict[str, Any]) -> str:
     )
     network = page.get("network")
     scripts = [_asset("page.js")] + ([_asset("cytoscape.min.js")] if network else [])
-    optional = ("peer", "chain", "network", "edges", "higher", "marginals", "fit")
+    optional = ("nothing", "peer", "chain", "network", "edges", "higher", "marginals", "fit")
     everything = {
         **dict.fromkeys(optional),
         **page,
@@ -149,9 +145,7 @@ def _check(
     if not isinstance(model, Model | ChainModel):
         raise InputError(f"model must be a privfield model; got {type(model).__name__}.")
     check_level(level)
-    number = isinstance(negligible, int | float) and not isinstance(negligible, bool)
-    if not number or not 0 <= negligible < float("inf"):  # type: ignore[operator]
-        raise InputError(f"negligible must be a number from 0; got {negligible!r}.")
+    check_negligible(negligible)
     check_progress(progress)
     if not isinstance(title, str | None):
         raise InputError(f"title must be text; got {type(title).__name__}.")

@@ -10,7 +10,7 @@ import privfield as pf
 from privfield.algebra.contrasts import closure
 from privfield.estimation.uncertainty import zeros as module
 from privfield.estimation.uncertainty.coordinates import contrasts, places
-from privfield.estimation.uncertainty.delta_method import bootstrap_edges, plain_edges, uncertainty
+from privfield.estimation.uncertainty.intervals import plain_edges, uncertainty
 from privfield.estimation.uncertainty.zeros import across, is_determined, undetermined
 
 SHAPE = {"a": ["no", "yes"], "b": 3, "c": ["x", "y"], "d": pf.Bins([0, 1, 2, 3])}
@@ -87,12 +87,9 @@ def test_copies_leave_more_open_and_say_so():
     edges = {(edge.first, edge.second): edge for edge in found.edges()}
     assert edges["a", "c"].low is None  # a rule ties them
     assert edges["a", "d"].low is None  # two rules tie them together
-    assert edges["a", "b"].high > 2  # or b-c
-    answer = found.bootstrap(replicates=400, rng=np.random.default_rng(0))
-    interval = answer.probability({"a": "yes"}, {"b": "0"})
+    assert "clear" not in (edges["a", "b"].verdict, edges["b", "c"].verdict)
+    interval = found.probability({"a": "yes"}, {"b": "0"})
     assert 0 < interval.high - interval.low < 0.3
-    quick = found.probability({"a": "yes"}, {"b": "0"}, 0.95, np.random.default_rng(0))
-    assert (quick.low, quick.high) == pytest.approx((interval.low, interval.high), abs=1e-9)
 
 
 def test_large_models_know_what_the_rules_say(monkeypatch):
@@ -126,15 +123,6 @@ def study(world, seed):
     return truth, learner.fit(truth.sample(3000, rng, method="independent"))
 
 
-def test_variances_do_not_explode():
-    """Coordinates scatter like estimates of 3,000 people; without care they reached 10⁴."""
-    for world in WORLDS.keys() - {COPIES}:
-        _, learner = study(world, 1)
-        found = uncertainty(learner.model_, learner.measurements_)
-        assert np.diag(found.covariance).max() < 1, world
-        assert np.abs(found.centre).max() < 10
-
-
 @pytest.mark.parametrize("world", ["two pairs", "a pair inside three"])
 def test_intervals_hold_the_truth(world):
     """20 studies. At 95% each, and all numbers of a study fully dependent on each other, 60% of
@@ -152,11 +140,7 @@ def test_intervals_hold_the_truth(world):
         for marginal in found.marginals():
             right = truth.marginal([marginal.name])
             hits += list((np.array(marginal.low) <= right) & (right <= np.array(marginal.high)))
-        if seed < 4:
-            draws = found.bootstrap(replicates=100, rng=np.random.default_rng(seed))
-            answer = draws.probability({"a": "yes"}, {"d": "1-2"})
-            assert 0 < answer.high - answer.low < 0.3
-    assert np.mean(hits) > 0.6 and np.median(widths) < 0.5
+    assert np.mean(hits) > 0.6 and np.quantile(widths, 0.5, method="higher") < 0.5
 
 
 def test_levels_that_cannot_occur_have_no_error():
@@ -165,11 +149,3 @@ def test_levels_that_cannot_occur_have_no_error():
     b = found.marginals()[1]
     assert b.estimate[1] < 1e-9 and b.high[1] < 1e-9
     assert 0 < b.low[0] < b.high[0] < 1
-
-
-def test_refits_have_no_interval_where_nothing_is_determined():
-    _, learner = study("a pair inside three", 1)
-    boot = pf.bootstrap(learner.measurements_, replicates=20, rng=np.random.default_rng(0))
-    edges = {(e.first, e.second): e for e in bootstrap_edges(boot, learner.model_)}
-    assert [edges[pair].low for pair in (("a", "b"), ("a", "c"), ("b", "c"))] == [None] * 3
-    assert edges["c", "d"].low is not None

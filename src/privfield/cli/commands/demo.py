@@ -143,18 +143,15 @@ def compare(model: Any, truth: IsingModel) -> dict[str, Any]:
     """How far the links are from the true ones, and how often intervals hold them."""
     import numpy as np
 
-    from privfield.estimation.uncertainty.delta_method import uncertainty
-
-    found = uncertainty(model, model.measurements)
     errors, inside, clear, right = [], 0, 0, 0
-    edges = () if found is None else found.edges()
+    edges = model.edges()
     for edge in edges:
         i, j = SYMPTOMS.index(edge.first), SYMPTOMS.index(edge.second)
         true = float(truth.weights[i, j])
-        errors.append(edge.estimate - true)
+        errors.append(edge.fitted - true)
         if edge.low is not None and edge.high is not None:
             inside += edge.low <= true <= edge.high
-        if edge.status() == "clear":
+        if edge.verdict == "clear":
             clear += 1
             right += true * edge.estimate > 0
     return {

@@ -12,6 +12,7 @@ from privfield.cli.terminal.console import say, say_json, say_stamp
 from privfield.errors import InputError
 
 if TYPE_CHECKING:
+    from privfield.estimation.uncertainty.strengths import Edges
     from privfield.models.base import Model
 
 HELP = """Write a model for other programs. Costs no privacy.
@@ -19,8 +20,9 @@ HELP = """Write a model for other programs. Costs no privacy.
 Example:  [bold]privfield export model.pf --to qgraph -o weights.csv[/bold]
 
 graphml: Cytoscape, Gephi, igraph. json: networkx node-link. uai: inference programs. qgraph: weight
-matrix as CSV for R, and thresholds in a second file next to it. Edges carry their interval (low,
-high) where it is known.
+matrix as CSV for R, and thresholds in a second file next to it. In graphml and json edges carry the
+model's weight and, where it is known, the estimate that is not shrunk with its interval (low, high;
+an end that is not there is infinite), its p-value and its verdict.
 """
 FORMATS = ("graphml", "uai", "qgraph", "json")
 
@@ -34,6 +36,7 @@ def export(
 ) -> None:
     """Load and write."""
     from privfield.cli.arguments.files import check_output, load_field
+    from privfield.estimation.uncertainty.strengths import VERDICTS
     from privfield.models.export import write_graph, write_qgraph, write_uai
 
     if to not in FORMATS:
@@ -43,14 +46,18 @@ def export(
     if to == "qgraph":
         files.append(check_output(str(thresholds_path(target)), force))
     found = load_field(model)
+    counts: dict[str, Any] = {}
     if to == "qgraph":
         write_qgraph(found, *files)
     elif to == "uai":
         write_uai(found, target)
     else:
-        write_graph(graph_of(found), target, to)
+        write_graph(graph_of(found, edges := found.edges()), target, to)
+        counts = {"edges": {verdict: edges.count(verdict) for verdict in VERDICTS}}
     if json:
-        say_json({"files": [str(file) for file in files], "format": to, "stamp": found.stamp})
+        say_json(
+            {"files": [str(file) for file in files], "format": to, "stamp": found.stamp, **counts}
+        )
         return
     say_stamp(found.stamp)
     say(f"Wrote {' and '.join(str(file) for file in files)}.")
@@ -61,20 +68,21 @@ def thresholds_path(weights: Path) -> Path:
     return weights.with_name(f"{weights.stem}-thresholds{weights.suffix}")
 
 
-def graph_of(model: Model) -> Any:
-    """The dependency graph, with weights and intervals where they are known."""
-    from privfield.estimation.uncertainty.delta_method import uncertainty
+def graph_of(model: Model, edges: Edges) -> Any:
+    """The dependency graph, with the model's weights, and what is known about each edge."""
+    import math
 
     graph = _weighted(model)
     if model.stamp:
         graph.graph["stamp"] = model.stamp
-    measurements = getattr(model, "measurements", None)
-    known = None if measurements is None else uncertainty(model, measurements)
-    for edge in () if known is None else known.edges():
+    for edge in edges if edges.known else ():
         if graph.has_edge(edge.first, edge.second):
-            numbers = {"weight": edge.estimate, "low": edge.low, "high": edge.high}
-            found = {name: float(value) for name, value in numbers.items() if value is not None}
-            graph.edges[edge.first, edge.second].update(found, status=edge.status())
+            numbers = {"weight": edge.fitted, "estimate": edge.estimate, "p": edge.p}
+            numbers |= {"low": edge.low, "high": edge.high}
+            graph.edges[edge.first, edge.second].update(
+                {name: x for name, x in numbers.items() if x is not None and math.isfinite(x)},
+                verdict=edge.verdict,
+            )
     return graph
 
 

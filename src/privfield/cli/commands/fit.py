@@ -25,6 +25,7 @@ rows, as `privfield plan` says. Methods: naive-mle and cgm estimate from noisy t
 pseudolikelihood (two levels each) and frank-wolfe relate all pairs. Everything after this command
 is free: report, query, sample, export.
 """
+HOPELESS = "Next to nothing can be learned: noise will drown what is related."
 
 
 def fit(
@@ -71,6 +72,7 @@ def fit(
     from privfield.learners.base import attach_card
     from privfield.mechanisms.forecasting.choose import forecasts, ranked
     from privfield.mechanisms.forecasting.study import table_study
+    from privfield.planning.verdict import is_hopeless
     from privfield.words import counted
 
     budget = read_budget(epsilon, delta, rho)
@@ -104,7 +106,9 @@ def fit(
         note(f"Measured         {in_words_of(ways[0].name, rules, wanted)}")
         expected = _promise_error(ways, study, method == "auto" and wanted == "auto")
         _remind(rules)
-        with purse.pay(learner, yes, totals={} if study.guessed else {"counting": study.n}):
+        doubt = HOPELESS if is_hopeless(ways[0], study) else ""
+        totals = {} if study.guessed else {"counting": study.n}
+        with purse.pay(learner, yes, totals=totals, doubt=doubt):
             learner.fit(file)
             if learner.model_.card is None:
                 attach_card(learner)

@@ -40,6 +40,9 @@ def peer(
     prevalence: Annotated[
         float | None, options.positive("P", "A public guess of the share.")
     ] = None,
+    bounds: Annotated[
+        str | None, options.text("LOW,HIGH", "Where β is sought, such as -3,3; 0,5 if not given.")
+    ] = None,
     ledger: options.LedgerFile = None,
     total: options.Total = None,
     job: options.Job = None,
@@ -77,6 +80,7 @@ def peer(
         field=field,
         missing=missing,
         prevalence=prevalence,
+        bounds=_pair(bounds),
         job=purse.job,
         insecure_seed=insecure_seed,
     )
@@ -95,6 +99,7 @@ def peer(
                 "beta": learner.beta_,
                 "low": low,
                 "high": high,
+                "outside_the_model": learner.estimate_ is not None and learner.estimate_.outside,
                 "level": learner.level,
                 "parameters": {name: list(values) for name, values in parameters.items()},
                 "model": str(target),
@@ -107,8 +112,21 @@ def peer(
             }
         )
         return
-    say(learner.summary().replace("field=True", "--field"))
+    text = learner.summary().replace("field=True", "--field")
+    say(text.replace("bounds=(-3, 3)", "--bounds=-3,3"))
     note(f"Wrote {target}. Next, at no further cost: privfield report {target} -o report.html")
+
+
+def _pair(text: str | None) -> tuple[float, float] | None:
+    from privfield.errors import InputError
+
+    if text is None:
+        return None
+    try:
+        low, high = map(float, text.split(","))
+    except ValueError:
+        raise InputError(f"--bounds must be two numbers such as -3,3; got {text!r}.") from None
+    return low, high
 
 
 def _in_options(run: Callable[[], object]) -> None:

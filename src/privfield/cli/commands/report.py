@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from privfield.cli.arguments import options
 from privfield.cli.terminal.console import say, say_json, say_stamp
 from privfield.errors import InputError
@@ -22,14 +20,6 @@ def report(
     model: options.ModelFile,
     output: Annotated[str, options.output("F", "The HTML file to write.")],
     level: Annotated[float, options.positive("L", "Of the intervals.")] = 0.95,
-    replicates: Annotated[
-        int | None,
-        typer.Option(
-            metavar="R",
-            min=20,
-            help="Simulate so many studies for the intervals; slower. By default: delta method.",
-        ),
-    ] = None,
     title: Annotated[str | None, options.text("T", "Of the page.")] = None,
     force: options.Force = False,
     json: options.Json = False,
@@ -37,20 +27,24 @@ def report(
     """Load, draw, write."""
     from privfield.cli.arguments.files import check_output, load_model
     from privfield.cli.terminal.bars import bars
+    from privfield.estimation.uncertainty.strengths import VERDICTS
+    from privfield.models.base import Model
+    from privfield.models.network import NetworkIsing
     from privfield.reporting import write_report
 
     if not 0 < level < 1:
         raise InputError(f"--level must lie between 0 and 1; got {level:g}.")
     target = check_output(output, force)
     found = load_model(model)
-    totals = {} if replicates is None else {"simulated studies": replicates}
-    with bars("uncertainty", totals) as progress:
-        write_report(
-            found, target, level=level, replicates=replicates, title=title, progress=progress
-        )
+    with bars("uncertainty") as progress:
+        write_report(found, target, level=level, title=title, progress=progress)
     if json:
         size = target.stat().st_size
-        say_json({"report": str(target), "bytes": size, "stamp": found.stamp})
+        counts = {}
+        if isinstance(found, Model) and not isinstance(found, NetworkIsing):
+            edges = found.edges(level)
+            counts = {"edges": {verdict: edges.count(verdict) for verdict in VERDICTS}}
+        say_json({"report": str(target), "bytes": size, "stamp": found.stamp, **counts})
         return
     say_stamp(found.stamp)
     say(f"Wrote {target}: open it in a browser.")

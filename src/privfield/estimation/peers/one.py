@@ -27,6 +27,7 @@ _WHOLE_LADDER = 5_000  # nodes up to which the curve is simulated for every β
 _COARSE = 12  # stations of the first look at larger networks
 _REACH = 4.5  # standard deviations to either side that a local window covers
 _POINTS = 96
+EMPTY = 1e-9  # intervals that are no longer hold nothing
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,10 +46,11 @@ class PeerEstimate:
     monte_carlo: tuple[float, float, float]
     stations: int
     messages: tuple[str, ...]
+    least: float = 0.0
 
     @property
     def beta(self) -> float:
-        """The estimate: where the likelihood of the released number is largest in [0, bound]."""
+        """The estimate: where the likelihood of the release is largest in [least, bound]."""
         return self.parameters["beta"][0]
 
     @property
@@ -56,16 +58,22 @@ class PeerEstimate:
         """Low and high end of β's interval."""
         return self.parameters["beta"][1:]
 
+    @property
+    def outside(self) -> bool:
+        """Whether no β in [least, bound] makes the released number plausible."""
+        return self.interval[1] - self.interval[0] <= EMPTY
+
 
 def estimate_peer_effect(
     release: StatisticRelease | LocalRelease,
     bank: Bank,
     *,
     bound: float = 5.0,
+    least: float = 0.0,
     level: float = 0.95,
     progress: ProgressCallback | None = None,
 ) -> PeerEstimate:
-    """β and its interval from a release of σᵀJσ: post-processing, no data.
+    """β in [least, bound] and its interval from a release of σᵀJσ: post-processing, no data.
 
     A stamped release leaves nothing in a shared `bank`: where it simulates could show unprotected
     numbers.
@@ -76,12 +84,12 @@ def estimate_peer_effect(
         raise InputError("release comes from another network than the curve.")
     if isinstance(release, StatisticRelease) and release.names != ("H",):
         raise InputError("release has more statistics than one; use estimate_with_covariates.")
-    low, high = _simulate(release, bank, bound, progress)
+    low, high = _simulate(release, bank, (least, bound), progress)
     while True:
         curve, groups = bank.curves(low, high)
         found = _Inversion(curve, release, bank, level, (low, high))
         wider = (
-            max(0.0, 2 * low - high) if found.open_below and low > 0 else low,
+            max(least, 2 * low - high) if found.open_below and low > least else low,
             min(bound, 2 * high - low) if found.open_above and high < bound else high,
         )
         if wider == (low, high):
@@ -97,39 +105,42 @@ def estimate_peer_effect(
         found.log_likelihood,
         standard_errors([(each.beta, each.low, each.high) for each in others]),
         len(bank.stations),
-        _messages(found, bank, bound, low, high),
+        _messages(found, bank, (least, bound), low, high),
+        least,
     )
 
 
 def _simulate(
     release: StatisticRelease | LocalRelease,
     bank: Bank,
-    bound: float,
+    bounds: tuple[float, float],
     progress: ProgressCallback | None,
 ) -> tuple[float, float]:
     """Fill the bank where it is needed: everywhere, or around the released value."""
     if bank.is_exact or bank.network.nodes <= _WHOLE_LADDER:
-        bank.fill(0.0, bound, progress)
-        return 0.0, bound
+        bank.fill(*bounds, progress)
+        return bounds
     value = release.value if isinstance(release, LocalRelease) else release.values[0]
     noise = 0.0 if isinstance(release, LocalRelease) else release.deviations[0]
-    centre = _locate(value, bank, bound, progress)
+    centre = _locate(value, bank, bounds, progress)
     spread = max(float(bank.at(centre).draws[:, 0].std()), 1e-9)
     width = _REACH * 2 * np.hypot(spread, noise) / spread**2
-    ends = (max(0.0, round(centre - width, 9)), min(bound, round(centre + width, 9)))
+    ends = (max(bounds[0], round(centre - width, 9)), min(bounds[1], round(centre + width, 9)))
     bank.fill(*ends, progress)
     return ends
 
 
-def _locate(value: float, bank: Bank, bound: float, progress: ProgressCallback | None) -> float:
+def _locate(
+    value: float, bank: Bank, bounds: tuple[float, float], progress: ProgressCallback | None
+) -> float:
     """A β whose simulated statistics are about the released one: a bracket, then secants."""
-    low, high = 0.0, bound
-    for beta in np.round(np.linspace(0.0, bound, _COARSE), 9).tolist():
+    low, high = bounds
+    for beta in np.round(np.linspace(*bounds, _COARSE), 9).tolist():
         high = beta  # from below, each station starting where the last one ended
         if bank.at(beta, progress).draws[:, 0].mean() >= value:
             break
         low = beta
-    if high in (0.0, low):
+    if high in (bounds[0], low):
         return high
     while high - low > bank.gap(low):
         ends = [float(bank.at(beta).draws[:, 0].mean()) for beta in (low, high)]
@@ -240,20 +251,24 @@ def standard_errors(others: Sequence[Sequence[float]]) -> tuple[float, float, fl
 
 
 def _messages(
-    found: _Inversion, bank: Bank, bound: float, low: float, high: float
+    found: _Inversion, bank: Bank, bounds: tuple[float, float], low: float, high: float
 ) -> tuple[str, ...]:
     notes = []
+    least, most = bounds
     if found.too_low:
+        without = "outcomes without any peer effect" if least == 0 else f"β = {least:g}"
         notes.append(
-            "The released statistic is lower than outcomes without any peer effect would make it "
-            "plausible: neighbours differ, or the model does not fit. The estimate is 0."
+            f"The released statistic is lower than {without} would make plausible: neighbours "
+            "differ more, or the model does not fit."
         )
     if found.too_high:
         notes.append(
-            f"The released statistic is higher than β = {bound:g} makes plausible: raise `bound`."
+            f"The released statistic is higher than β = {most:g} makes plausible: raise the bound."
         )
     elif found.open_above:
-        notes.append(f"The interval reaches the bound {bound:g}: stronger effects fit as well.")
+        notes.append(f"The interval reaches the bound {most:g}: stronger effects fit as well.")
+    elif found.open_below and least < 0 and not found.too_low:
+        notes.append(f"The interval reaches the bound {least:g}: stronger effects fit as well.")
     stuck = [each.beta for each in bank.window(low, high) if not each.agreed]
     inside = [beta for beta in stuck if found.grid[0] <= beta <= found.grid[-1]]
     if inside:

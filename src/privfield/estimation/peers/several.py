@@ -47,6 +47,7 @@ def estimate_with_covariates(
     covariates: Sequence[Covariate],
     *,
     bound: float = 5.0,
+    least: float = 0.0,
     level: float = 0.95,
     seed: int = 0,
     progress: ProgressCallback | None = None,
@@ -61,7 +62,7 @@ def estimate_with_covariates(
     halves = np.array([0.5] + [1.0] * len(covariates))  # β multiplies H/2
     target = np.array(release.values) * halves
     noise = np.array(release.deviations) * halves
-    box = _Box(bound, len(covariates))
+    box = _Box(bound, len(covariates), least)
     middle, settled = _match(simulator, target, halves, box, release, network, progress)
     stations = _ridge(simulator, middle, noise, halves, box, progress)
     pool = _Pool(stations, release, halves)
@@ -83,7 +84,8 @@ def estimate_with_covariates(
         found.profile,
         standard_errors(others),
         len(stations),
-        _messages(found, stations, settled, typical, bound),
+        _messages(found, stations, settled, typical, (least, bound)),
+        least,
     )
 
 
@@ -357,7 +359,11 @@ def _shorten(
 
 
 def _messages(
-    found: _Maximum, stations: Sequence[Station], settled: bool, typical: bool, bound: float
+    found: _Maximum,
+    stations: Sequence[Station],
+    settled: bool,
+    typical: bool,
+    bounds: tuple[float, float],
 ) -> tuple[str, ...]:
     notes = []
     if not settled:
@@ -371,9 +377,10 @@ def _messages(
             "ones: the model does not fit. The estimate matches them on average; do not trust the "
             "interval."
         )
-    if found.peak[0] >= bound or (found.open_above and found.high >= bound):
-        notes.append(f"The interval of β reaches the bound {bound:g}.")
-    elif found.open_above or (found.open_below and found.low > 0):
+    least, most = bounds
+    if found.peak[0] >= most or (found.open_above and found.high >= most):
+        notes.append(f"The interval of β reaches the bound {most:g}.")
+    elif found.open_above or (found.open_below and found.low > least):
         notes.append("The interval of β is cut off where the simulation ends.")
     stuck = [each for each in stations if not each.agreed]
     if stuck:

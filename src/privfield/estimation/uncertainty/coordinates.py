@@ -58,6 +58,7 @@ class Numbers:
     total_deviation: float
     alike: float
     fixed_mean: Table | None = None  # of the statistics, where the way of fitting implies it
+    laplace: float = 0.0  # 1 where noise is Laplace, ½ where it is the mean of four cells of such
 
     @property
     def size(self) -> int:
@@ -67,6 +68,10 @@ class Numbers:
     def places(self) -> Iterator[tuple[Scope, slice]]:
         """Where the coordinates of each interaction are."""
         return places(self.shape, self.scopes)
+
+    def shares(self, place: slice, levels: int) -> Table:
+        """The released shares of one variable's levels, noise and all."""
+        return np.asarray(1 / levels + contrasts(levels) @ self.sums[place] / self.total)
 
     def cells(self, scope: Scope) -> int:
         """The number of cells of an interaction's table."""
@@ -134,6 +139,7 @@ def numbers_of(model: Model, measurements: Any) -> Numbers | None:
         max(parts.total, 1.0),
         parts.total_deviation,
         1.0 if unit is None or unit.rows is None else float(unit.rows),
+        laplace=0.5 if "laplace" in measurements.noise else 0.0,
     )
 
 
@@ -158,6 +164,7 @@ def _of_moments(model: Model, moments: Moments) -> Numbers:
         0.0 if moments.total is not None else moments.law.deviation,
         1.0,
         fixed,
+        1.0 if "laplace" in moments.noise else 0.0,
     )
 
 

@@ -1,20 +1,27 @@
-"""How strong an edge is, with its interval: from contrasts of a pair to one number."""
+"""How strong an edge is, with interval and verdict: from contrasts of a pair to one number."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
-from statistics import NormalDist
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
 from privfield.errors import InputError
 from privfield.estimation.uncertainty.coordinates import Scope, contrasts
+from privfield.estimation.uncertainty.tails import erfc, normal_quantile
 from privfield.inference.factors import Table
 from privfield.schema import Schema, Variable
+from privfield.words import counted
+
+NEGLIGIBLE = 0.05
+VERDICTS = ("clear", "uncertain", "absent", "not measured")
+USELESS = 5.0  # strengths beyond are no limits: odds ratios above e²⁰
+_UNKNOWN = "no interval"
+_SHOWN = 20
 
 
 @dataclass(frozen=True)
@@ -25,8 +32,10 @@ class EdgeInterval:
     of the log odds ratio. Where both are ordered (two levels or bins) it is the same for the
     linear trend: a quarter of the log odds ratio between their extreme levels. Otherwise it has no
     sign: the root mean square of the centred table of log-potentials, which is |W| for two levels.
-    `low` and `high` are None where no interval is known. `p_value` is that of the hypothesis that
-    there is no such edge.
+
+    `estimate`, `low`, `high` and `p` (of the hypothesis that there is no such edge) come from the
+    released numbers and are not shrunk; ends may be infinite. They are None where no interval is
+    known. `fitted` is the same strength in the model, which is shrunk so that it predicts well.
     """
 
     first: str
@@ -35,18 +44,123 @@ class EdgeInterval:
     low: float | None
     high: float | None
     signed: bool
-    p_value: float | None = None
+    p: float | None = None
+    fitted: float = 0.0
+    verdict: str = _UNKNOWN
 
-    def status(self, negligible: float = 0.05) -> str:
-        """ "absent" if the interval lies within ±negligible, else "clear" if it excludes 0.
 
-        Otherwise "uncertain"; "estimated" where there is no interval.
-        """
-        if self.low is None or self.high is None:
-            return "estimated" if self.estimate else "absent"
-        if -negligible <= self.low and self.high <= negligible:
-            return "absent"
-        return "clear" if self.low > 0 or self.high < 0 else "uncertain"
+class Edges(Sequence[EdgeInterval]):
+    """Edges with their verdicts; `pairs` is how many pairs of variables there are in all.
+
+    `known` is False where no interval is known for the way in which they were estimated.
+    """
+
+    def __init__(
+        self, rows: Sequence[EdgeInterval], level: float, pairs: int, known: bool = True
+    ) -> None:
+        self.rows, self.level, self.pairs, self.known = tuple(rows), level, pairs, known
+
+    @overload
+    def __getitem__(self, place: int) -> EdgeInterval: ...
+    @overload
+    def __getitem__(self, place: slice) -> Edges: ...
+    def __getitem__(self, place: int | slice) -> EdgeInterval | Edges:
+        if isinstance(place, slice):
+            return Edges(self.rows[place], self.level, self.pairs, self.known)
+        return self.rows[place]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[EdgeInterval]:
+        return iter(self.rows)
+
+    def count(self, verdict: Any) -> int:
+        """How many pairs have that verdict; pairs that are not listed were not measured."""
+        listed = sum(row.verdict == verdict for row in self.rows)
+        others = self.pairs - len(self.rows) if verdict == VERDICTS[-1] else 0
+        return int(listed + (others if self.known else 0))
+
+    def to_pandas(self) -> Any:
+        """A row for each edge."""
+        import pandas as pd
+
+        names = [field.name for field in fields(EdgeInterval)]
+        return pd.DataFrame([[getattr(row, n) for n in names] for row in self.rows], columns=names)
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{self.count(v):,} {v}" for v in VERDICTS if self.count(v))
+        counts = counts if self.known else "no interval is known for this method"
+        lines = [f"{counted(self.pairs, 'pair')} of variables: {counts}"]
+        order = sorted(self.rows, key=lambda row: (_rank(row.verdict), -abs(row.estimate)))
+        for row in order[:_SHOWN]:
+            numbers = "" if row.verdict == VERDICTS[-1] else f"  {row.estimate:.2f}"
+            if numbers and row.low is not None and row.high is not None:
+                numbers += f" ({range_text(row.low, row.high, '{:.2f}'.format)})"
+            lines.append(f"{row.first} – {row.second}{numbers}  {row.verdict}")
+        if len(order) > _SHOWN:
+            lines.append(f"and {len(order) - _SHOWN:,} more: .to_pandas() has all")
+        return "\n".join(lines)
+
+
+def range_text(low: float, high: float, show: Callable[[float], str]) -> str:
+    """An interval in words; ends that are too far away to tell anything are no limits."""
+    if abs(high) > USELESS and abs(low) > USELESS:
+        return "no useful limits"
+    if abs(high) > USELESS:
+        return f"at least {show(low)}" if low else "no useful upper limit"
+    if abs(low) > USELESS:
+        return f"at most {show(high)}"
+    return f"{show(low)} to {show(high)}"
+
+
+def _rank(verdict: str) -> int:
+    return VERDICTS.index(verdict) if verdict in VERDICTS else len(VERDICTS)
+
+
+def judged(
+    rows: Sequence[EdgeInterval],
+    measured: Sequence[bool],
+    level: float,
+    negligible: float,
+    tests: int | None = None,
+) -> list[EdgeInterval]:
+    """The edges with their verdicts: all are judged together.
+
+    "clear" edges are those of which on average at most 1 − `level` are false (Benjamini & Hochberg
+    1995); "absent" those whose interval lies within ±`negligible`. `tests` is how many pairs might
+    have been tested, where some were left out because of what they looked like.
+    """
+    ranked = sorted(
+        (row.p, number)
+        for number, (row, known) in enumerate(zip(rows, measured, strict=True))
+        if known and row.p is not None
+    )
+    last, count = 0, tests or len(ranked)
+    for rank, (chance, _) in enumerate(ranked, 1):
+        if chance <= (1 - level) * rank / count:
+            last = rank
+    standing = {number for _, number in ranked[:last]}
+    found = []
+    for number, (row, known) in enumerate(zip(rows, measured, strict=True)):
+        if row.low is None or row.high is None:
+            verdict = _UNKNOWN
+        elif not known:
+            verdict = "not measured"
+        elif -negligible <= row.low and row.high <= negligible:
+            verdict = "absent"
+        else:
+            verdict = "clear" if number in standing else "uncertain"
+        found.append(replace(row, verdict=verdict))
+    return found
+
+
+def check_negligible(value: object) -> float:
+    """A strength that is too weak to matter, or an `InputError`."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not 0 <= value < math.inf:  # type: ignore[operator]
+        raise InputError(f"negligible must be a number from 0; got {value!r}.")
+    return float(value)  # type: ignore[arg-type]
 
 
 def structural(schema: Schema) -> set[Scope]:
@@ -60,120 +174,72 @@ def is_ordered(variable: Variable) -> bool:
     return len(variable.levels) == 2 or variable.kind == "bins"
 
 
-def edge_interval(
-    schema: Schema, scope: Scope, parts: tuple[Table, Table, Table | None], level: float
-) -> EdgeInterval:
-    """From estimate, centre and covariance (None: not known) of the pair's contrasts."""
-    estimate, centre, covariance = parts
+def plain_edge(schema: Schema, scope: Scope, fitted: Table) -> EdgeInterval:
+    """From a pair's coordinates in a model: no interval is known."""
     pair = [schema.variables[v] for v in scope]
+    signed = all(is_ordered(variable) for variable in pair)
+    if signed:
+        answer = float(trend(*(len(variable.levels) for variable in pair)) @ fitted)
+    else:
+        answer = float(np.linalg.norm(fitted)) / _scale(pair)
     names = pair[0].name, pair[1].name
-    if all(is_ordered(variable) for variable in pair):
-        weights = _trend(*(len(variable.levels) for variable in pair))
-        answer = float(weights @ estimate)
-        if covariance is None:
-            return EdgeInterval(*names, answer, None, None, True)
+    return EdgeInterval(*names, answer, None, None, signed, fitted=answer)
+
+
+def edge_interval(
+    plain: EdgeInterval, schema: Schema, scope: Scope, law: tuple[Table, Table], level: float
+) -> EdgeInterval:
+    """With mean and covariance of a pair's contrasts that are not both of two levels.
+
+    A trend is normal. Without a sign, |m|² is nearly u² times a noncentral χ² number with tr(V)/u²
+    degrees of freedom, u² = mᵀVm/|m|² (Satterthwaite 1946), and the interval of its noncentrality
+    is that of the strength: it starts at zero where chance alone would do. The p-value is that of
+    mᵀV⁻¹m, which weighs what is known better; where it rejects, so does the interval.
+    """
+    from scipy.special import chdtr, chdtrc, chndtrinc
+
+    mean, covariance = law
+    pair = [schema.variables[v] for v in scope]
+    if plain.signed:
+        weights = trend(*(len(variable.levels) for variable in pair))
         spread = math.sqrt(max(1e-300, float(weights @ covariance @ weights)))
-        middle = float(weights @ centre)
-        low, high = around(answer, middle, normal_quantile(level) * spread)
-        chance = math.erfc(abs(middle) / spread / math.sqrt(2))
-        return EdgeInterval(*names, answer, float(low), float(high), True, chance)
-    scale = math.sqrt(math.prod(len(variable.levels) for variable in pair))
-    answer = float(np.linalg.norm(estimate)) / scale
-    if covariance is None:
-        return EdgeInterval(*names, answer, None, None, False)
-    (low, high), chance = norm_range(centre, covariance, level), _no_edge(centre, covariance)
-    low, high = min(low / scale, answer), max(high / scale, answer)
-    return EdgeInterval(*names, answer, low, high, False, chance)
+        middle, reach = float(weights @ mean), normal_quantile(level) * spread
+        ends = middle - reach, middle + reach
+        return replace(plain, estimate=middle, low=ends[0], high=ends[1], p=erfc(middle / spread))
+    values, vectors = np.linalg.eigh(covariance)
+    values = np.maximum(values, 1e-12 * max(float(values.max()), 1e-300))
+    wald = float(((vectors.T @ mean) ** 2 / values).sum())
+    length = max(float(mean @ mean), 1e-300)
+    along = max(float(mean @ covariance @ mean) / length, float(values[0]))
+    square, size = length / along, float(values.sum()) / along
+    tail = (1 - level) / 2
+
+    def least(number: float, degrees: float) -> float:
+        known = chdtr(degrees, number) > 1 - tail
+        return float(chndtrinc(number, degrees, 1 - tail)) if known else 0.0
+
+    low = max(along * least(square, size), float(values[0]) * least(wald, len(mean)))
+    high = along * float(chndtrinc(max(square, size), size, tail))  # no shorter than by no edge
+    best = min(max(length - float(values.sum()), low), high)
+    estimate, low, high = (math.sqrt(max(x, 0.0)) / _scale(pair) for x in (best, low, high))
+    return replace(plain, estimate=estimate, low=low, high=high, p=float(chdtrc(len(mean), wald)))
+
+
+def null_error(covariance: Table, scope: Scope, shape: Sequence[int]) -> float:
+    """The standard error of the best known contrast, in units of a strength."""
+    cells = math.prod(shape[v] for v in scope)
+    return math.sqrt(max(float(np.linalg.eigvalsh(covariance)[0]), 0.0) / cells)
+
+
+def _scale(pair: Sequence[Variable]) -> float:
+    return math.sqrt(math.prod(len(variable.levels) for variable in pair))
 
 
 @lru_cache(maxsize=256)
-def _trend(first: int, second: int) -> Table:
+def trend(first: int, second: int) -> Table:
     """What takes coordinates to the coefficient of u·v, with scores u, v from −1 to 1."""
     parts = []
     for levels in (first, second):
         score = np.linspace(-1, 1, levels)
         parts.append(contrasts(levels).T @ score / (score @ score))
     return np.outer(*parts).ravel()
-
-
-def stand_out(edges: Sequence[EdgeInterval], level: float = 0.95) -> frozenset[tuple[str, str]]:
-    """Edges that stay when all are judged together: on average at most 1 − level are false.
-
-    Benjamini & Hochberg (1995), valid for independent or positively dependent errors.
-    """
-    ranked = sorted((e.p_value, e.first, e.second) for e in edges if e.p_value is not None)
-    last = 0
-    for rank, (chance, _, _) in enumerate(ranked, 1):
-        if chance <= (1 - level) * rank / len(ranked):
-            last = rank
-    return frozenset((first, second) for _, first, second in ranked[:last])
-
-
-def _no_edge(centre: Table, covariance: Table) -> float:
-    """The p-value of Wald's test that all coordinates are zero."""
-    from scipy.special import chdtrc
-
-    values, vectors = np.linalg.eigh(covariance)
-    values = np.maximum(values, 1e-12 * max(float(values.max()), 1e-300))
-    return float(chdtrc(len(centre), float(((vectors.T @ centre) ** 2 / values).sum())))
-
-
-def norm_range(centre: Table, covariance: Table, level: float) -> tuple[float, float]:
-    """The least and largest length of a vector in the confidence ellipsoid around `centre`."""
-    from scipy.special import chdtri
-
-    values, vectors = np.linalg.eigh(covariance)
-    values = np.maximum(values, 1e-12 * max(float(values.max()), 1e-300))
-    place = vectors.T @ centre
-    reach = float(chdtri(len(centre), 1 - level))
-    low = 0.0 if float((place**2 / values).sum()) <= reach else _extreme(place, values, reach, 1)
-    return low, _extreme(place, values, reach, -1)
-
-
-def _extreme(place: Table, values: Table, reach: float, sign: int) -> float:
-    """The length at the nearest (sign 1) or farthest (−1) point of Σ (z − place)²/values = reach.
-
-    Lagrange: z = place·m/(m + sign·values) for the nearest, where m > 0; for the farthest
-    m > max(values). The constraint is monotone in m.
-    """
-
-    def outside(m: float) -> float:
-        return float((values * place**2 / (m + sign * values) ** 2).sum()) - reach
-
-    top = float(values.max())
-    if sign < 0 and outside(top * (1 + 1e-9)) <= 0:  # the farthest point lies off the longest axis
-        return _off_axis(place, values, reach, top)
-    low, high = (0.0, top) if sign > 0 else (top, 2 * top)
-    while outside(high) > 0:
-        high = low + 2 * (high - low)
-    for _ in range(100):
-        middle = (low + high) / 2
-        low, high = (middle, high) if outside(middle) > 0 else (low, middle)
-    return float(np.linalg.norm(place * high / (high + sign * values)))
-
-
-def _off_axis(place: Table, values: Table, reach: float, top: float) -> float:
-    """The farthest length where the centre has no part along the longest axis."""
-    longest = values > top * (1 - 1e-9)
-    rest, spread = place[~longest], values[~longest]
-    used = float((spread * rest**2 / (top - spread) ** 2).sum())
-    beyond = float(((rest * top / (top - spread)) ** 2).sum())
-    return math.sqrt(beyond + top * max(0.0, reach - used))
-
-
-def normal_quantile(level: float) -> float:
-    """How many standard deviations hold that much probability."""
-    return NormalDist().inv_cdf((1 + level) / 2)
-
-
-def around(answer: Any, centre: Any, reach: Any) -> tuple[Any, Any]:
-    """The interval around the centre, stretched to include the answer."""
-    return np.minimum(centre - reach, answer), np.maximum(centre + reach, answer)
-
-
-def check_level(level: object) -> float:
-    """A probability of intervals, or an `InputError`."""
-    number = isinstance(level, int | float) and not isinstance(level, bool)
-    if not number or not 0 < level < 1:  # type: ignore[operator]
-        raise InputError(f"level must lie between 0 and 1; got {level!r}.")
-    return float(level)  # type: ignore[arg-type]

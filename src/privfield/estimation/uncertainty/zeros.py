@@ -28,8 +28,8 @@ def undetermined(model: Model, scopes: Sequence[Scope]) -> Table:
 
     They come from the cells that have no probability at all. Where the model is too large to say
     which these are, only what a rule of the schema itself forbids is known. Rules that make one
-    variable a copy of another leave more open, between tables that have no such cell: intervals
-    of those are as wide as the pilot's prior, which is the truth about them.
+    variable a copy of another leave more open, between tables that have no such cell: what is said
+    about those rests on most interactions being none.
     """
     shape = model.schema.shape
     spots = dict(places(shape, scopes))

@@ -97,7 +97,7 @@
   if (table) {
     var body = table.tBodies[0], rows = Array.prototype.slice.call(body.rows), records = data.edges.rows;
     rows.forEach(function (row) {
-      var record = records[Number(row.dataset.n)], drawn = record[7];
+      var record = records[Number(row.dataset.n)], drawn = record[9];
       if (drawn === null || !cy) { return; }
       row.dataset.edge = "e" + drawn;
       row.addEventListener("mouseenter", function () { select(cy.getElementById("e" + drawn)); });
@@ -123,7 +123,7 @@
       var wanted = this.value.toLowerCase(), shown = 0;
       rows.forEach(function (row) {
         var record = records[Number(row.dataset.n)];
-        row.hidden = (record[0] + " " + record[1] + " " + record[6]).toLowerCase().indexOf(wanted) < 0;
+        row.hidden = (record[0] + " " + record[1] + " " + record[8]).toLowerCase().indexOf(wanted) < 0;
         if (!row.hidden) { shown += 1; }
       });
       byId("filter-count").textContent = wanted ? shown + " of " + rows.length : "";
@@ -133,7 +133,7 @@
         var text = value === null ? "" : String(value);
         return /[",\n\r]/.test(text) ? '"' + text.replace(/"/g, '""') + '"' : text;
       };
-      var lines = [data.edges.columns].concat(records.map(function (r) { return r.slice(0, 7); }));
+      var lines = [data.edges.columns].concat(records.map(function (r) { return r.slice(0, 9); }));
       var text = lines.map(function (line) { return line.map(cell).join(","); }).join("\r\n") + "\r\n";
       var link = document.createElement("a");
       link.href = URL.createObjectURL(new Blob(["\ufeff" + text], { type: "text/csv" }));

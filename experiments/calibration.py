@@ -1,0 +1,272 @@
+"""Do intervals hold the truth, and are clear edges real? Simulated studies from noise to plenty.
+
+    python experiments/calibration.py run calibration.jsonl --cells 150 --studies 200
+    python experiments/calibration.py page calibration.jsonl     # the table and the figure
+
+A cell is a true model, a number of people, a budget and a way to measure. Its studies draw people
+from the model, release numbers through the mechanism with its own noise, and count what the law of
+`privfield.estimation.uncertainty` says about them. Cells are drawn from the whole grid, after those
+that are always run; a run that was cut off goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from itertools import combinations, product
+from pathlib import Path
+
+import numpy as np
+
+import privfield as pf
+from privfield.estimation.uncertainty.intervals import plain_edges, uncertainty
+from privfield.mechanisms.moments.mechanism import SecondMoments
+from privfield.privacy.adjacency import Unit
+
+GRAPHS = ("ring", "tree", "sparse", "none")
+WEIGHTS = (0.1, 0.4, 0.8)
+SHARES = (0.5, 0.2, 0.03)
+ROWS = (100, 1_000, 10_000, 50_000)
+BUDGETS = ((0.01, 1e-6), (0.1, 1e-6), (0.3, 1e-6), (1, 1e-6), (3, 1e-6), (0.3, 0), (1, 0), (3, 0))
+ADJACENCIES = ("replace-one", "add-remove")
+WAYS = ("tables", "moments")
+ALWAYS = [  # graph, variables, weight, share, people, budget, adjacency, way, levels
+    ("ring", 10, 0.4, 0.5, 1_000, (1, 0), "replace-one", "moments", 2),
+    ("ring", 10, 0.4, 0.5, 1_000, (1, 0), "replace-one", "tables", 2),
+    ("ring", 10, 0.4, 0.5, 1_000, (1, 1e-6), "replace-one", "tables", 2),
+    ("none", 10, 0.1, 0.03, 10_000, (1, 1e-6), "replace-one", "tables", 2),
+    ("none", 10, 0.1, 0.03, 10_000, (1, 1e-6), "add-remove", "moments", 2),
+    ("ring", 10, 0.8, 0.5, 1_000, (1, 1e-6), "replace-one", "tables", 2),
+    ("ring", 5, 0.4, 0.5, 1_000, (1, 1e-6), "replace-one", "tables", 3),
+    ("ring", 5, 0.4, 0.5, 10_000, (1, 1e-6), "add-remove", "tables", 4),
+    ("none", 5, 0.4, 0.5, 1_000, (1, 1e-6), "replace-one", "tables", 5),
+    ("ring", 10, 0.4, 0.5, 10_000, (1, 1e-6), "add-remove", "selection", 2),
+    ("ring", 10, 0.4, 0.2, 1_000, (1, 1e-6), "replace-one", "selection", 2),
+    ("none", 10, 0.4, 0.2, 1_000, (1, 1e-6), "replace-one", "selection", 2),
+    ("ring", 6, 0.4, 0.5, 10_000, (1, 1e-6), "replace-one", "selection", 4),
+    ("ring", 10, 0.4, 0.5, 100, (0.01, 1e-6), "replace-one", "moments", 2),
+    ("sparse", 20, 0.4, 0.5, 1_000, (1, 1e-6), "replace-one", "moments", 2),
+    ("tree", 20, 0.4, 0.2, 10_000, (1, 1e-6), "add-remove", "tables", 2),
+]
+_LARGE, _FEWER = 20, 40  # studies of so many variables take seconds each
+
+
+def cells(count: int) -> list[tuple]:
+    """Those that are always run, then some of all others, in an order that never changes."""
+    whole = list(product(GRAPHS, (5, 10), WEIGHTS, SHARES, ROWS, BUDGETS, ADJACENCIES, WAYS, (2,)))
+    whole += list(
+        product(GRAPHS, (5,), WEIGHTS, (0.5,), ROWS[1:], BUDGETS, ADJACENCIES, ("tables",), (3, 5))
+    )
+    order = np.random.default_rng(2026).permutation(len(whole))
+    return [*ALWAYS, *(whole[i] for i in order)][:count]
+
+
+def true_model(graph, variables, weight, share, levels, rng):
+    pairs = {
+        "ring": [(i, (i + 1) % variables) for i in range(variables)],
+        "tree": [(int(rng.integers(i)), i) for i in range(1, variables)],
+        "sparse": [
+            list(combinations(range(variables), 2))[i]
+            for i in rng.choice(variables * (variables - 1) // 2, variables, replace=False)
+        ],
+        "none": [],
+    }[graph]
+    if levels > 2:
+        schema = pf.Schema({f"x{i}": [str(j) for j in range(levels)] for i in range(variables)})
+        tables = [_centred(rng.standard_normal((levels, levels)), weight) for _ in pairs]
+        cliques = [(f"x{a}", f"x{b}") for a, b in pairs] + [(name,) for name in schema.names]
+        tables += [0.3 * rng.standard_normal(levels) for _ in schema.names]
+        return pf.MarkovRandomField(schema, cliques, tables)
+    weights = np.zeros((variables, variables))
+    for a, b in pairs:
+        weights[a, b] = weights[b, a] = weight * (1 if graph == "ring" else rng.choice([-1, 1]))
+    field = np.zeros(variables)
+    for _ in range(100 if share != 0.5 else 0):
+        means = np.clip(pf.IsingModel(weights, field).means(), -0.9999, 0.9999)
+        field += 0.5 * (np.arctanh(2 * share - 1) - np.arctanh(means))
+    return pf.IsingModel(weights, field).to_mrf()
+
+
+def _centred(table, size):
+    table = table - table.mean(axis=0) - table.mean(axis=1, keepdims=True) + table.mean()
+    return size * table / np.sqrt((table**2).mean())
+
+
+def release(truth, people, budget, adjacency, way, rng):
+    """What was released, and a model with the same variables (the law needs no fitted one)."""
+    epsilon, delta = budget
+    promise = pf.ApproxDP(epsilon, delta) if delta else pf.PureDP(epsilon)
+    rows, schema = truth.sample(people, rng, "independent"), truth.schema
+    if way == "selection":
+        learner = pf.MarginalLearner(promise, cliques="learn", schema=schema, adjacency=adjacency)
+        fitted = learner.fit(rows)
+        return fitted.released_, fitted.model_
+    if way == "moments":
+        signs = 2 * rows.astype(np.int8) - 1
+        about = {"names": schema.names, "schema": None, "adjacency": adjacency}
+        m = SecondMoments.measure(signs, promise, Unit(), **about)
+        return m, pf.IsingModel(np.zeros((len(schema), len(schema))), names=schema.names)
+    pairs = list(combinations(schema.names, 2))
+    m = pf.measure(rows, schema, pairs, promise, adjacency=adjacency)
+    shapes = [tuple(len(schema[v].levels) for v in pair) for pair in pairs]
+    return m, pf.MarkovRandomField(schema, pairs, [np.zeros(shape) for shape in shapes])
+
+
+def study(cell, rng):
+    """Counts of one study: [held, asked] by question, and how the verdicts did."""
+    graph, variables, weight, share, people, budget, adjacency, way, levels = cell
+    truth = true_model(graph, variables, weight, share, levels, rng)
+    released, model = release(truth, people, budget, adjacency, way, rng)
+    known = uncertainty(model, released)
+    strengths = {(e.first, e.second): e.estimate for e in plain_edges(truth)}
+    counts = {key: [0, 0] for key in ("edge", "none", "share", "pair", "given")}
+    edges = known.edges() if known is not None else ()
+    clear = [(e.first, e.second) for e in edges if e.verdict == "clear"]
+    for edge in edges:
+        value = strengths.get((edge.first, edge.second), 0.0)
+        if edge.verdict != "not measured" and edge.low is not None:
+            tally = counts["edge" if abs(value) > 1e-9 else "none"]
+            tally[0] += edge.low - 1e-9 <= value <= edge.high + 1e-9
+            tally[1] += 1
+    false = sum(abs(strengths.get(pair, 0.0)) < 1e-9 for pair in clear)
+    true = sum(abs(value) > 1e-9 for value in strengths.values())
+    if known is not None:
+        _ask(known, truth, counts, rng)
+    measured = sum(e.verdict != "not measured" for e in edges)
+    return counts, [len(clear), false, true, measured, variables * (variables - 1) // 2]
+
+
+def _ask(known, truth, counts, rng):
+    for found in known.marginals():
+        if found.low is None:
+            continue
+        right = np.asarray(truth.marginal([found.name]))
+        held = (np.array(found.low) <= right) & (right <= np.array(found.high))
+        counts["share"][0] += int(held.sum())
+        counts["share"][1] += held.size
+    names = truth.schema.names
+    for _ in range(4):
+        a, b = (names[i] for i in rng.choice(len(names), 2, replace=False))
+        event = {v: str(rng.choice(truth.schema[v].levels)) for v in (a, b)}
+        table = np.asarray(truth.marginal([a, b]))
+        cell = tuple(truth.schema[v].code(event[v]) for v in (a, b))
+        right = {"pair": table[cell], "given": table[cell] / table.sum(axis=0)[cell[1]]}
+        found = {
+            "pair": known.probability(event, {}),
+            "given": known.probability({a: event[a]}, {b: event[b]}),
+        }
+        for key, answer in found.items():
+            if answer is not None:
+                counts[key][0] += answer.low <= right[key] <= answer.high
+                counts[key][1] += 1
+
+
+def run(path, cell_count, studies):
+    done = {json.dumps(json.loads(line)["cell"]) for line in _lines(path)}
+    for cell in cells(cell_count):
+        if json.dumps(cell) in done:
+            continue
+        rng = np.random.default_rng(list(json.dumps(cell).encode()))
+        total = {key: [0, 0] for key in ("edge", "none", "share", "pair", "given")}
+        verdicts, shares = np.zeros(5), []
+        count = min(studies, _FEWER) if cell[1] >= _LARGE else studies
+        for _ in range(count):
+            counts, own = study(cell, rng)
+            for key, (held, asked) in counts.items():
+                total[key][0] += int(held)
+                total[key][1] += int(asked)
+            verdicts += own
+            shares.append(own[1] / max(own[0], 1))
+        clear, false, true, measured, pairs = verdicts
+        line = {
+            "cell": cell,
+            "studies": count,
+            **total,
+            "false": float(np.mean(shares)),
+            "power": float((clear - false) / true) if true else None,
+            "measured": float(measured / pairs),
+        }
+        with open(path, "a") as file:
+            file.write(json.dumps(line) + "\n")
+        print(describe(line), flush=True)
+
+
+def _lines(path):
+    return Path(path).read_text().splitlines() if Path(path).exists() else []
+
+
+def describe(line):
+    """A cell as one row of the table; what misses its goal is bold."""
+    graph, variables, weight, share, people, (epsilon, delta), adjacency, way, levels = line["cell"]
+    parts = [graph if graph == "none" else f"{graph} {weight:g}", f"{variables} × {levels}"]
+    parts += [f"{share:.0%}" if levels == 2 else "–", f"{people:,}"]
+    parts += [f"{epsilon:g}" + (", δ" if delta else ""), adjacency, way]
+    parts.append(f"{line['measured']:.0%}")
+    for key in ("edge", "none", "share", "pair", "given"):
+        held, asked = line[key]
+        rate = held / asked if asked else None
+        enough = asked >= 50 if key in ("edge", "none") else asked > 0
+        text = "–" if rate is None or not enough else f"{100 * rate:.1f}"
+        parts.append(f"**{text}**" if text != "–" and not 0.93 <= rate <= 0.995 else text)
+    false = f"{100 * line['false']:.1f}"
+    parts.append(f"**{false}**" if line["false"] > 0.08 else false)
+    parts.append("–" if line["power"] is None else f"{line['power']:.2f}")
+    return "| " + " | ".join(parts) + " |"
+
+
+HEAD = (
+    "| graph | variables × levels | share of yes | people | ε | neighbours | released | measured "
+    "| edges | no edges | shares | pairs | conditional | false among clear, % | power |\n"
+    + "|---" * 15
+    + "|"
+)
+
+
+def page(path, figure):
+    lines = [json.loads(line) for line in _lines(path)]
+    print(HEAD)
+    for line in lines:
+        print(describe(line))
+    for key in ("edge", "none", "share", "pair", "given"):
+        rates = [line[key][0] / line[key][1] for line in lines if line[key][1] >= 50]
+        missed = sum(not 0.93 <= rate <= 0.995 for rate in rates)
+        print(f"{key}: mean {np.mean(rates):.3f}, least {min(rates):.3f}; {missed} cells miss")
+    false = [line["false"] for line in lines]
+    print(f"false among clear: mean {np.mean(false):.3f}, largest {max(false):.3f}")
+    if figure is not None:
+        draw(lines, figure)
+
+
+def draw(lines, figure):
+    import matplotlib.pyplot as plt
+
+    picture, axes = plt.subplots(1, 3, figsize=(10, 3.4), layout="constrained")
+    names = {"edge": "edges that exist", "none": "pairs without an edge"}
+    for axis, (key, name) in zip(axes, names.items(), strict=False):
+        rates = [line[key][0] / line[key][1] for line in lines if line[key][1] >= 50]
+        axis.hist(rates, bins=np.arange(0.88, 1.005, 0.005), color="#0072b2")
+        axis.axvline(0.95, color="black", linewidth=1)
+        axis.set(xlabel="share of 95% intervals that hold", ylabel="cells", title=name)
+    axes[2].hist([line["false"] for line in lines], bins=np.arange(0, 0.2, 0.01), color="#c44601")
+    axes[2].axvline(0.05, color="black", linewidth=1)
+    axes[2].set(xlabel="false among clear edges", ylabel="cells", title="verdict “clear”")
+    picture.savefig(figure, dpi=130)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("what", choices=["run", "page"])
+    parser.add_argument("path")
+    parser.add_argument("--cells", type=int, default=len(ALWAYS))
+    parser.add_argument("--studies", type=int, default=200)
+    parser.add_argument("--figure")
+    given = parser.parse_args()
+    if given.what == "run":
+        run(given.path, given.cells, given.studies)
+    else:
+        page(given.path, given.figure)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

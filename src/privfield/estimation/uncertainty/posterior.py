@@ -1,0 +1,227 @@
+"""What noisy sums say about a model's coordinates: a law for each, from released numbers alone.
+
+People are a sample and privacy adds noise, so the sums y of the statistics t(x) have around the
+truth θ the covariance S = N·F(θ) + V, F = Cov t. Near a point θ° they are linear in θ:
+
+    y ≈ N μ + N F (θ − θ°),   with precision J = N F S⁻¹ N F and u = N F S⁻¹ (y − N μ) + J θ°.
+
+An interaction is either none at all or of a common size (spike and slab), which expectation
+propagation turns into one normal factor for each (Minka 2001; Hernández-Lobato et al. 2013). What
+is said about one interaction leaves its own factor out: the others are shrunk, it is not. The
+point θ° starts at independent variables and moves to the mean of that law, in steps so short
+that the misfit falls; a model that was fitted to the same numbers plays no part, so that noise
+which lifted a rare cell there cannot make it look precise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfield.estimation.uncertainty.coordinates import Numbers, contrast
+from privfield.estimation.uncertainty.statistics import Statistics, statistics_of
+from privfield.inference.factors import Table
+from privfield.models.base import Model
+
+_FIELD = 16.0  # prior variance of what concerns a single variable
+_VARIANCES = 2.0 ** np.arange(-12, 4)  # of interactions, tried for a start
+_LEAST_SITE, _MOST_SITE = 0.01, 1e6
+_MOST_SLAB = 4.0
+_TURNS, _ROUNDS, _LAST_ROUNDS = 15, 6, 40
+_DAMPING = 0.5
+_STEP, _MOST_STEP, _LEAST_STEP = 0.3, 0.5, 0.02  # the most that a coordinate moves in a turn
+_THERE = 0.03
+_WORSE = 1.2
+_TINY = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Linear:
+    """The sums around a point: N·F, the precision of θ and its product with the mean."""
+
+    point: Table
+    statistics: Statistics
+    sampling: Table  # N·F
+    precision: Table
+    shift: Table
+    misfit: float
+
+
+@dataclass(frozen=True, eq=False)
+class Sites:
+    """One normal factor exp(−k θ²/2 + h·θ) for each coordinate."""
+
+    k: Table
+    h: Table
+    none: float = 0.8  # the prior probability that an interaction is none
+    slab: float = 0.25  # the variance of the others
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """A normal law of all coordinates, and of each interaction without what is assumed about it."""
+
+    numbers: Numbers
+    at: Linear
+    sites: Sites
+    mean: Table
+    covariance: Table
+
+    def alone(self, place: slice) -> tuple[Table, Table]:
+        """Mean and covariance of some coordinates, without their own factor."""
+        return _cavity(self.mean, self.covariance, self.sites, place)
+
+    def information(self) -> Table:
+        """Of each coordinate by sampling alone, all others known as well as they are."""
+        inverse = np.linalg.inv(self.at.sampling + np.diag(self.sites.k))
+        return np.asarray(np.maximum(1 / np.diag(inverse) - self.sites.k, _TINY))
+
+
+def posterior(numbers: Numbers, like: Model, rng: np.random.Generator) -> Posterior | None:
+    """From the released numbers; None where a model of this size cannot be simulated."""
+    places = [place for scope, place in numbers.places() if len(scope) > 1]
+    point, reach = _independent(numbers), _STEP
+    here = _linear(numbers, like, point, rng)
+    if here is None:
+        return None
+    sites = _start(here, places)
+    for _ in range(_TURNS):
+        sites, mean = _propagate(here, sites, places, _ROUNDS)[:2]
+        step = mean - here.point
+        if np.abs(step).max(initial=0.0) < _THERE:
+            break
+        while True:
+            there = _linear(numbers, like, here.point + np.clip(step, -reach, reach), rng)
+            if there is None:
+                return None
+            allowed = _WORSE * here.misfit + 2 * math.sqrt(numbers.size)
+            if there.misfit <= allowed or reach < _LEAST_STEP:
+                break
+            reach /= 2
+        here, reach = there, min(_MOST_STEP, 1.3 * reach)
+    return Posterior(numbers, here, *_propagate(here, sites, places, _LAST_ROUNDS))
+
+
+def _independent(numbers: Numbers) -> Table:
+    """Coordinates of independent variables with the released shares, none below its own noise."""
+    found = np.zeros(numbers.size)
+    for scope, place in numbers.places():
+        if len(scope) == 1 and place.stop > place.start:
+            levels = numbers.shape[scope[0]]
+            shares = numbers.shares(place, levels)
+            noise = math.sqrt(float(numbers.variances[place].mean()))
+            least = min(max(1.0, noise) / numbers.total, 0.5 / levels)
+            found[place] = contrast(np.log(np.maximum(shares, least)), numbers.shape, scope)
+    return found
+
+
+def _linear(numbers: Numbers, like: Model, point: Table, rng: np.random.Generator) -> Linear | None:
+    statistics = statistics_of(numbers.model(point, like), numbers, rng)
+    if statistics is None:
+        return None
+    sampling = numbers.total * statistics.covariance
+    varying = numbers.alike * sampling
+    varying += numbers.total_deviation**2 * np.outer(statistics.mean, statistics.mean)
+    varying[np.diag_indices_from(varying)] += numbers.variances + _TINY * np.trace(varying)
+    gap = numbers.sums - numbers.total * statistics.mean
+    weights = np.linalg.solve(varying, np.column_stack([sampling, gap]))
+    precision = statistics.correction * sampling @ weights[:, :-1]
+    precision = (precision + precision.T) / 2
+    shift = statistics.correction * weights[:, :-1].T @ gap + precision @ point
+    return Linear(point, statistics, sampling, precision, shift, float(gap @ weights[:, -1]))
+
+
+# -- spike and slab --------------------------------------------------------------------------------
+
+
+def _start(here: Linear, places: Sequence[slice]) -> Sites:
+    """Normal factors of the variance that makes the sums most likely."""
+    best, found = -math.inf, np.full(len(here.point), 1 / _FIELD)
+    inner = np.zeros(len(here.point), bool)
+    for place in places:
+        inner[place] = True
+    for variance in _VARIANCES if places else ():
+        k = np.where(inner, 1 / variance, 1 / _FIELD)
+        lower = np.linalg.cholesky(here.precision + np.diag(k))
+        half = np.linalg.solve(lower, here.shift + np.where(inner, 0.0, here.point / _FIELD))
+        value = np.log(k).sum() / 2 - np.log(np.diag(lower)).sum() + half @ half / 2
+        if value > best:
+            best, found = float(value), k
+    slab = min(max(0.25, 1 / float(found[inner].min())), _MOST_SLAB) if places else 0.25
+    return Sites(found, np.where(inner, 0.0, here.point / _FIELD), slab=slab)
+
+
+def _propagate(
+    here: Linear, sites: Sites, places: Sequence[slice], rounds: int
+) -> tuple[Sites, Table, Table]:
+    """Expectation propagation: the factors, and mean and covariance that they lead to."""
+    mean, covariance = _normal(here, sites)
+    for _ in range(rounds if places else 0):
+        k, h, none, power = sites.k.copy(), sites.h.copy(), 0.0, 0.0
+        for place in _alike(places):
+            new_k, new_h, chance, square = _update(mean, covariance, sites, place)
+            k[place] += _DAMPING * (new_k[:, None] - k[place])
+            h[place] += _DAMPING * (new_h - h[place])
+            none += float((1 - chance).sum())
+            power += float((chance * square).sum())
+        count = len(places)
+        slab = min((power + 0.25) / (count - none + 1), _MOST_SLAB)
+        before, sites = mean, Sites(k, h, (1 + none) / (2 + count), slab)
+        mean, covariance = _normal(here, sites)
+        if np.abs(mean - before).max() < _THERE / 30:
+            break
+    return sites, mean, covariance
+
+
+def _normal(here: Linear, sites: Sites) -> tuple[Table, Table]:
+    covariance = np.linalg.inv(here.precision + np.diag(sites.k))
+    return covariance @ (here.shift + sites.h), np.asarray(covariance, np.float64)
+
+
+def _alike(places: Sequence[slice]) -> list[NDArray[np.intp]]:
+    """Blocks of the same size together, one per row."""
+    sizes: dict[int, list[NDArray[np.intp]]] = {}
+    for place in places:
+        sizes.setdefault(place.stop - place.start, []).append(np.arange(place.start, place.stop))
+    return [np.stack(rows) for size, rows in sizes.items() if size]
+
+
+def _update(
+    mean: Table, covariance: Table, sites: Sites, place: NDArray[np.intp]
+) -> tuple[Table, Table, Table, Table]:
+    """New factors of blocks of one size; how likely each is there, and its mean square if so."""
+    size = place.shape[1]
+    inner = np.linalg.inv(covariance[place[:, :, None], place[:, None, :]])
+    natural = np.einsum("bij,bj->bi", inner, mean[place]) - sites.h[place]
+    inner[:, range(size), range(size)] = np.maximum(
+        inner[:, range(size), range(size)] - sites.k[place], 1e-10
+    )
+    values, vectors = np.linalg.eigh(inner)
+    values = np.maximum(values, 1e-10)  # precisions without the block's own factor
+    turned = np.einsum("bij,bi->bj", vectors, natural)
+    wide = 1 / values + sites.slab
+    centre = turned / values
+    odds = math.log((1 - sites.none) / sites.none) + 0.5 * (
+        (np.log(1 / values) - np.log(wide)) + centre**2 * (values - 1 / wide)
+    ).sum(axis=1)
+    chance = 1 / (1 + np.exp(np.clip(-odds, -500, 500)))
+    spread = 1 / (values + 1 / sites.slab)
+    inside = spread * turned
+    tilted = chance[:, None] * inside
+    second = (spread + inside**2).mean(axis=1)
+    variance = np.maximum(chance * second - (tilted**2).mean(axis=1), _TINY)
+    k = np.clip(1 / variance - values.mean(axis=1), _LEAST_SITE, _MOST_SITE)
+    wanted = np.einsum("bij,bj->bi", vectors, (k[:, None] + values) * tilted - turned)
+    return k, wanted, chance, second
+
+
+def _cavity(mean: Table, covariance: Table, sites: Sites, place: slice) -> tuple[Table, Table]:
+    inner = np.linalg.inv(covariance[place, place])
+    natural = inner @ mean[place] - sites.h[place]
+    values, vectors = np.linalg.eigh(inner - np.diag(sites.k[place]))
+    spread = (vectors / np.maximum(values, 1e-10)) @ vectors.T
+    return spread @ natural, spread

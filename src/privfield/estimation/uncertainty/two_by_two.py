@@ -1,0 +1,154 @@
+"""Edges between yes/no variables: tests and intervals along the exact curve of a 2 × 2 table.
+
+With both margins fixed, the table of two yes/no variables is a curve in one number, its log odds
+ratio (Plackett 1965), and where answers are rare that curve bends within an interval. A coordinate
+t of an edge (twice its weight in an Ising model) moves the log odds ratio by 2κ(t − θ°); κ ≤ 1 is
+what the other variables leave of the table's information h = 1/Σ(1/cell). For a trial t
+
+    z(t) = [R − 2N(p₁₁(t) − p₁₁)] / √(4Nκh(t) + V),
+
+with R the sum's distance from its value at θ°, V its privacy noise. z falls in t: an interval
+holds the t with |z(t)| below its quantile and may have no end; z(0) tests whether there is an edge.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfield.estimation.uncertainty.posterior import Posterior
+from privfield.estimation.uncertainty.tails import beyond, laplace_share, quantile
+from privfield.inference.factors import Table
+
+Places = NDArray[np.intp]
+
+FAR = 16.0  # coordinates beyond are infinite: odds ratios above e³²
+_HALVINGS = 50
+_TINY = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Curves:
+    """One for each edge between yes/no variables."""
+
+    rows: float
+    first: Table  # margins
+    second: Table
+    together: Table  # p₁₁ at θ°
+    log_odds: Table
+    point: Table  # θ°
+    kappa: Table
+    gap: Table  # R
+    noise: Table  # V
+    alike: float
+    own: Table  # privacy noise of the edge's own sum
+    laplace: float
+
+    def z(self, t: Table) -> Table:
+        """How many standard deviations the sum lies above what it would be expected to be."""
+        return self._score(t)[0]
+
+    def _score(self, t: Table) -> tuple[Table, Table]:
+        p = _joint(self.first, self.second, self.log_odds + 2 * self.kappa * (t - self.point))
+        sampling = self.alike * 4 * self.rows * self.kappa * self._information(p)
+        moved = 2 * self.rows * (p - self.together)
+        variance = sampling + self.noise
+        return np.asarray((self.gap - moved) / np.sqrt(variance)), variance
+
+    def chance(self) -> Table:
+        """The p-value of the hypothesis that there is no edge."""
+        z, variance = self._score(np.zeros_like(self.gap))
+        return beyond(z, self._share(variance))
+
+    def _share(self, variance: Table) -> Table:
+        own = np.minimum(self.own, self.noise)
+        return laplace_share(own[None], self.laplace, variance)
+
+    def _information(self, p: Table) -> Table:
+        cells = np.stack([p, self.first - p, self.second - p, 1 - self.first - self.second + p])
+        return np.asarray(1 / (1 / np.maximum(cells, 1e-15)).sum(axis=0))
+
+    def interval(self, level: float) -> tuple[Table, Table, Table]:
+        """Estimate, low and high. A sum beyond what any table could have counts as the farthest."""
+        ends = [
+            _joint(self.first, self.second, np.full_like(self.gap, x)) for x in (-2 * FAR, 2 * FAR)
+        ]
+        least, most = (2 * self.rows * (p - self.together) for p in ends)
+        possible = replace(self, gap=np.clip(self.gap, least, most))
+        best = possible.where(0.0)
+        share = possible._share(possible._score(np.clip(best, -FAR, FAR))[1])
+        reach = quantile(level, share)
+        low, high = possible.where(reach), possible.where(-reach)
+        finite = np.where(np.isfinite(low), low, np.where(np.isfinite(high), high, 0.0))
+        return np.where(np.isfinite(best), best, finite), low, high
+
+    def where(self, z: Table | float) -> Table:
+        """The coordinate at which the sum lies so many deviations above; infinite if nowhere."""
+        low, high = np.full_like(self.gap, -FAR), np.full_like(self.gap, FAR)
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            above = self.z(middle) > z
+            low, high = np.where(above, middle, low), np.where(above, high, middle)
+        found = (low + high) / 2
+        return np.asarray(np.where(np.abs(found) > 0.99 * FAR, np.sign(found) * math.inf, found))
+
+
+def null_deviation(law: Posterior, first: Places, second: Places, both: Places) -> Table:
+    """The standard error of a weight from its own table if there is no edge.
+
+    Only margins and the noise enter, nothing of what came out about the edge: so leaving out edges
+    whose error is large does not favour those that noise has lifted.
+    """
+    numbers = law.numbers
+    a, b = (
+        np.clip(numbers.sums[p] / numbers.total / math.sqrt(2) + 0.5, 0, 1) for p in (first, second)
+    )
+    information = np.maximum(4 * numbers.total * a * (1 - a) * b * (1 - b), _TINY)
+    varying = numbers.alike * information + numbers.variances[both]
+    return np.asarray(np.sqrt(varying) / (2 * information))
+
+
+def curves(law: Posterior, first: Places, second: Places, both: Places) -> Curves:
+    """Of edges with the coordinates `both`, between variables with those of `first`, `second`."""
+    numbers, mean = law.numbers, law.at.statistics.mean
+    rows = numbers.total
+    a, b = (0.5 + mean[place] / math.sqrt(2) for place in (first, second))
+    p = (a + b + mean[both]) / 2 - 0.25
+    p = np.clip(p, np.maximum(0, a + b - 1) + _TINY, np.minimum(a, b) - _TINY)
+    cells = np.stack([p, a - p, b - p, 1 - a - b + p])
+    h = 1 / (1 / np.maximum(cells, 1e-15)).sum(axis=0)
+    kappa = np.minimum(1.0, law.information()[both] / (4 * rows * h))
+    information = 4 * rows * kappa * h
+    centre, spread = np.empty(len(both)), np.empty(len(both))
+    for number, place in enumerate(both):
+        own_mean, own_spread = law.alone(slice(int(place), int(place) + 1))
+        centre[number], spread[number] = own_mean[0], own_spread[0, 0]
+    point = law.at.point[both]
+    logs = np.log(np.maximum(cells, 1e-15))
+    return Curves(
+        rows,
+        a,
+        b,
+        p,
+        logs[0] + logs[3] - logs[1] - logs[2],
+        point,
+        kappa,
+        information * (centre - point),
+        np.maximum(information**2 * spread - numbers.alike * information, 0.0),
+        numbers.alike,
+        numbers.variances[both],
+        numbers.laplace,
+    )
+
+
+def _joint(a: Table, b: Table, log_odds: Table) -> Table:
+    """P(both) with margins a and b and that log odds ratio."""
+    psi = np.exp(np.clip(log_odds, -40, 40))
+    s = 1 + (a + b) * (psi - 1)
+    root = np.sqrt(np.maximum(s * s - 4 * psi * (psi - 1) * a * b, 0))
+    return np.asarray(
+        np.clip(2 * psi * a * b / (s + root), np.maximum(0, a + b - 1), np.minimum(a, b))
+    )

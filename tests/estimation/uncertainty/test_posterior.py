@@ -1,0 +1,85 @@
+"""The law of coordinates: against one edge in closed form, and tables without noise."""
+
+import math
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+import privfield as pf
+from privfield.estimation.uncertainty import posterior as module
+from privfield.estimation.uncertainty.coordinates import coordinates, numbers_of
+from privfield.estimation.uncertainty.posterior import Linear, Sites, posterior
+from privfield.estimation.uncertainty.two_by_two import curves
+from releases import measure_moments
+
+
+def exact_numbers(model, people):
+    """What an endless sample of the model would release, for so many people, with no noise."""
+    pairs = list(combinations(model.schema.names, 2))
+    rows = model.sample(10, np.random.default_rng(0), method="independent")
+    numbers = numbers_of(model, measure_moments(rows, pf.NON_PRIVATE, names=model.names))
+    statistics = module.statistics_of(model, numbers, np.random.default_rng(0))
+    assert len(pairs) == sum(len(scope) == 2 for scope in numbers.scopes)
+    return replace(numbers, sums=people * statistics.mean, total=float(people))
+
+
+@pytest.mark.parametrize("weight", [0.0, 0.4, 0.9])
+def test_it_finds_the_model_that_has_the_sums(weight):
+    """Strong rings too: steps from independence that are too long go astray."""
+    weights = np.zeros((8, 8))
+    for i in range(8):
+        weights[i, (i + 1) % 8] = weights[(i + 1) % 8, i] = weight
+    model = pf.IsingModel(weights, np.linspace(-0.5, 0.5, 8))
+    numbers = exact_numbers(model, 100_000)
+    law = posterior(numbers, model, np.random.default_rng(0))
+    gap = law.mean - coordinates(model, numbers.scopes)
+    assert np.abs(gap).max() < 0.03
+    assert law.at.misfit < len(gap)  # in squared standard errors of 100,000 people
+
+
+def test_one_edge_by_integration():
+    """A single coordinate with a spike and a slab: the law without its own factor is exact."""
+    here = Linear(np.zeros(1), None, None, np.array([[7.0]]), np.array([2.0]), 0.0)
+    sites = Sites(np.array([1.0]), np.zeros(1))
+    found, mean, covariance = module._propagate(here, sites, [slice(0, 1)], 200)
+    v, m = 1 / 7.0, 2 / 7.0  # the likelihood of the coordinate
+    spike = found.none * math.exp(-0.5 * m * m / v) / math.sqrt(v)
+    wide = v + found.slab
+    slab = (1 - found.none) * math.exp(-0.5 * m * m / wide) / math.sqrt(wide)
+    chance = slab / (spike + slab)
+    inside = found.slab / wide * m
+    assert mean[0] == pytest.approx(chance * inside, abs=0.01)  # π and s² move a little still
+    own = module._cavity(mean, covariance, found, slice(0, 1))
+    assert own[0][0] == pytest.approx(m) and own[1][0, 0] == pytest.approx(v)
+
+
+def test_curves_of_two_variables_are_those_of_their_table():
+    """Two variables, no noise: z(t) is the score test of Pearson's kind, and ends are symmetric."""
+    model = pf.IsingModel([[0, 0.3], [0.3, 0]], [-0.8, 0.4])
+    numbers = exact_numbers(model, 2000)
+    law = posterior(numbers, model, np.random.default_rng(0))
+    curve = curves(law, np.array([0]), np.array([1]), np.array([2]))
+    estimate, low, high = (float(end[0]) / 2 for end in curve.interval(0.95))
+    assert estimate == pytest.approx(0.3, abs=0.01)
+    table = model.marginal(model.names)
+    a, b = table.sum(axis=1)[1], table.sum(axis=0)[1]
+    by_hand = (table[1, 1] - a * b) / math.sqrt(a * (1 - a) * b * (1 - b) / 2000)
+    assert curve.z(np.zeros(1))[0] == pytest.approx(by_hand, rel=0.02)
+    error = math.sqrt((1 / table).sum() / 2000) / 4  # Woolf's, of a quarter of the log odds ratio
+    assert (high - low) == pytest.approx(2 * 1.96 * error, rel=0.05)
+    assert curve.chance()[0] == pytest.approx(math.erfc(by_hand / math.sqrt(2)), rel=0.2)
+
+
+def test_an_empty_cell_has_no_lower_end():
+    """Nobody said yes to both of two rare questions: the odds may be anything below."""
+    schema = pf.Schema({"a": 2, "b": 2})
+    m = pf.Measurements.from_tables(
+        schema, [("a", "b")], [[[960, 20], [20, 0]]], noise="laplace", scale=0.5, total=1000
+    )
+    from privfield.estimation.uncertainty.intervals import uncertainty
+
+    (edge,) = uncertainty(pf.estimate(m), m).edges()
+    assert edge.low == -math.inf and 0 < edge.high < 1
+    assert edge.low <= edge.estimate <= edge.high and edge.verdict == "uncertain"
