@@ -5,6 +5,8 @@ from privfield.errors import InputError as InputError
 from privfield.estimation.estimate import estimate as estimate
 from privfield.estimation.uncertainty.bootstrap import Bootstrap as Bootstrap
 from privfield.estimation.uncertainty.bootstrap import bootstrap as bootstrap
+from privfield.estimation.uncertainty.combining import Combined as Combined
+from privfield.estimation.uncertainty.combining import combine as combine
 from privfield.learners.chain import ChainLearner as ChainLearner
 from privfield.learners.files import load as load
 from privfield.learners.ising import IsingLearner as IsingLearner

@@ -82,7 +82,7 @@ def test_a_card_changes_no_number_and_no_derived_model():
     m = tables()
     model = pf.estimate(m)
     before = model.marginal(["a", "b"])
-    assert model.card is None and model.measurements is None
+    assert model.card is None and model.measurements is m
     assert attach(model, Card(), m) is model
     assert (model.marginal(["a", "b"]) == before).all()
     assert model.condition({"a": "yes"}).card is None
@@ -172,7 +172,7 @@ def test_the_card_of_a_learner_tells_what_happened(tmp_path):
     ledger = pf.Ledger(tmp_path / "study.ledger", total=pf.ApproxDP(2, 1e-6))
     budget = pf.ApproxDP(1, 1e-6)
     learner = pf.IsingLearner(budget, method="moments", ledger=ledger, job="wave 1").fit(rows())
-    attach_card(learner, levels_are_public=True, notes=["pilot"])
+    attach_card(learner, notes=["pilot"])
     card = learner.model_.card
     assert card.cost == learner.cost_ == learner.measurements_.cost
     assert card.budget == budget and card.adjacency is pf.Adjacency.REPLACE_ONE
@@ -180,7 +180,7 @@ def test_the_card_of_a_learner_tells_what_happened(tmp_path):
     assert card.noise == learner.measurements_.noise
     assert (card.ledger, card.job) == ("study.ledger", "wave 1")
     assert card.charged == ledger.charges()[0].time
-    assert card.levels_are_public and card.notes == ("pilot",)
+    assert card.notes == ("pilot",)
     assert card.method == "IsingLearner: moments" and card.version == pf.__version__
     learner.model_.save(tmp_path / "m.pf")
     back = pf.load(tmp_path / "m.pf")

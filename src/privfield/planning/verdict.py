@@ -10,7 +10,7 @@ from itertools import pairwise
 from privfield.mechanisms.forecasting.calls import budget_call
 from privfield.mechanisms.forecasting.choose import forecast_of, target_error
 from privfield.mechanisms.forecasting.forecast import Answers, Forecast
-from privfield.mechanisms.forecasting.reference import typical_size
+from privfield.mechanisms.forecasting.reference import edges, typical_size
 from privfield.mechanisms.forecasting.sizes import inference_size
 from privfield.mechanisms.forecasting.study import Study
 from privfield.privacy.budgets import ApproxDP, Budget, PureDP
@@ -24,7 +24,7 @@ METRICS = {  # of the error, and of what `accuracy` is compared with
     "chain": ("total variation of a row of the chain, mean over rows",) * 2,
     "peer": ("typical error of β, for an effect of about 0.5",) * 2,
 }
-_NONE_SHOW = 0.02  # of edges that are there: about as many show by chance
+_CHANCE = 0.075  # half more than the share of true edges among 5% that show by chance
 _DELTA = 1e-6  # offered where a budget has none
 
 
@@ -60,7 +60,8 @@ def verdict(best: Forecast, study: Study) -> str:
 
 def is_hopeless(best: Forecast, study: Study) -> bool:
     """Whether the estimate would be little better than saying that nothing is connected."""
-    if best.found is not None and best.found < _NONE_SHOW:
+    pairs = max(1, math.comb(study.variables, 2))
+    if best.found is not None and best.found < _CHANCE * edges(study.variables) / pairs:
         return True
     if best.expected_error is None or study.model not in ("ising", "polynomial"):
         return False

@@ -17,13 +17,26 @@ if TYPE_CHECKING:
     from privfield.models.base import Model
     from privfield.schema import Variable
 
+MOST_COPIES = 1000
 _PIECE_CELLS = 4_000_000  # of codes drawn at a time
 _MOST_ROWS = 3 * 65_536  # which are balanced with each other, block by block
 SUFFIXES = (".csv", ".parquet", ".pq")
 
 
-def choose_method(model: Model, method: str) -> str:
-    """Balanced where exact inference fits in memory."""
+def numbered(path: Path, copies: int) -> list[Path]:
+    """The files of several copies: rows-1.csv, rows-2.csv, …"""
+    if not 2 <= copies <= MOST_COPIES:
+        raise InputError(f"--copies must lie between 2 and {MOST_COPIES}; got {copies:,}.")
+    width = len(str(copies))
+    return [path.with_stem(f"{path.stem}-{k:0{width}}") for k in range(1, copies + 1)]
+
+
+def choose_method(model: Model, method: str, copies: bool = False) -> str:
+    """Balanced where exact inference fits in memory; copies have independent rows."""
+    if copies and method == "balanced":
+        raise InputError(
+            "--method: rows of --copies are independent, as rules for combining them ask; leave it."
+        )
     if method not in ("auto", "balanced", "independent", "gibbs"):
         raise InputError(f"--method must be auto, balanced, independent or gibbs; got {method!r}.")
     if method != "auto":
@@ -34,7 +47,9 @@ def choose_method(model: Model, method: str) -> str:
     if isinstance(model, NetworkIsing):
         return "chains"
     size = model.inference_size()
-    return "balanced" if size.complete and size.bytes <= DEFAULT_MAX_BYTES else "gibbs"
+    if not size.complete or size.bytes > DEFAULT_MAX_BYTES:
+        return "gibbs"
+    return "independent" if copies else "balanced"
 
 
 def write_rows(
