@@ -13,13 +13,15 @@ from privfield.schema import Schema
 Pair = tuple[int, int]
 _COMFORT_BYTES = 2.0**25  # of a run; more takes too long in a search that fits many times
 _COMFORT_CELLS = 2.0**23  # that a run multiplies, likewise
+_QUICK_CELLS = 2.0**20
 
 
 class RoomForEdges:
     """Which edges exact inference has room for, beside single variables and structural zeros.
 
     `limit` is what a run may take, in bytes: at most `max_bytes`, and a comfortable amount. What it
-    may multiply is limited likewise.
+    may multiply is limited likewise. `is_slow` says whether a run takes milliseconds with the edges
+    that `beside` was last asked about.
     """
 
     def __init__(self, schema: Schema, max_bytes: float) -> None:
@@ -31,6 +33,7 @@ class RoomForEdges:
         least = base.bytes if base.complete else math.inf
         self.limit = min(max_bytes, max(_COMFORT_BYTES, 2 * least))
         self._cells = max(_COMFORT_CELLS, 2 * base.joint_cells)
+        self.is_slow = False
 
     def has_plenty(self, edges: Sequence[Pair]) -> bool:
         """Whether any one edge more surely fits: known without planning where edges make a forest.
@@ -65,6 +68,7 @@ class RoomForEdges:
         together = [*self._fixed, *edges]
         plan = plan_contraction(self._shape, together, max_bytes=self.limit)
         today = Cells(self._shape, plan.order, together)
+        self.is_slow = today.total > _QUICK_CELLS
         most = min(self._cells, self.limit / plan.size.bytes * today.total)
         # one more edge multiplies tables by the levels of one of its ends at most
         if today.total * max(self._shape) <= most:

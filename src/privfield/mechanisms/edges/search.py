@@ -26,7 +26,7 @@ from privfield.mechanisms.edges.selection import SelectedPair
 from privfield.mechanisms.tables.measurements import Measurements
 
 _BLOCK = 1 << 15  # pairs whose tables are predicted at a time
-_BATCHES = 4  # a round may add this part of the edges so far: the more there are, the more it takes
+_BATCHES = 4  # the part of the edges so far that a round may add where fits are slow
 _SURE_OF_ONE = 3.0  # standard deviations of the noise in a test, for there to be any edge
 _SURE = 1.5  # for one more
 
@@ -91,7 +91,9 @@ class Search:
             return False
         self._refit(fitting)
         new: list[Pair] = []
-        batch = max(self._purse.schedule.batch, len(self.edges) // _BATCHES)
+        batch = self._purse.schedule.batch
+        if batch > 1 or self._room.is_slow:  # many variables, or large tables
+            batch = max(batch, len(self.edges) // _BATCHES)
         while len(new) < batch and fitting.size and self._can_look(new):
             chosen = self._choose(fitting, new)
             if not chosen.kept:
