@@ -13,7 +13,7 @@ from privfield.schema import Schema
 Pair = tuple[int, int]
 _COMFORT_BYTES = 2.0**25  # of a run; more takes too long in a search that fits many times
 _COMFORT_CELLS = 2.0**23  # that a run multiplies, likewise
-_QUICK_CELLS = 2.0**20
+_QUICK_CELLS = 2.0**18
 
 
 class RoomForEdges:
