@@ -80,10 +80,8 @@ def rows() -> None:
 
 
 def query() -> None:
-    """One conditional probability with its interval, the second time asked."""
+    """One conditional probability with its interval."""
     import privfield as pf
-    from privfield.cli.commands.query import answer
-    from privfield.models.question import read_question
 
     rng = np.random.default_rng(0)
     for levels in ([2, 3, 4, 2, 5, 3, 2, 6, 3, 2], [2] * 200):
@@ -92,13 +90,9 @@ def query() -> None:
             pf.ApproxDP(*BUDGET), schema=truth.schema, cliques=[*truth.cliques]
         )
         model = learner.fit(truth.sample(50_000, rng, method="independent")).model_
-        for text in ("P(v0=1 | v1=0)", "P(v1=1 | v5=0, v7=1)"):
-            asked = read_question(text, model.schema)
-
-        def ask(model: Any = model, asked: Any = asked) -> str:
-            return "{:.3f} ({:.3f} to {:.3f})".format(*answer(model, asked))
-
-        report(f"one question, {len(levels)} variables", ask)
+        first, second = truth.cliques[0][:2]
+        text = f"P({first}=1 | {second}=0)"
+        report(f"one question, {len(levels)} variables", lambda m=model, q=text: repr(m.ask(q)))
 
 
 def learn() -> None:
