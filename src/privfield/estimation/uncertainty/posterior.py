@@ -31,11 +31,12 @@ _FIELD = 16.0  # prior variance of what concerns a single variable
 _VARIANCES = 2.0 ** np.arange(-12, 4)  # of interactions, tried for a start
 _LEAST_SITE, _MOST_SITE = 0.01, 1e6
 _MOST_SLAB = 4.0
-_TURNS, _ROUNDS, _LAST_ROUNDS = 15, 6, 40
+_TURNS, _ROUNDS, _LAST_ROUNDS = 60, 6, 40
 _DAMPING = 0.5
 _STEP, _MOST_STEP, _LEAST_STEP = 0.3, 0.5, 0.02  # the most that a coordinate moves in a turn
 _THERE = 0.03
 _WORSE = 1.2
+_ASTRAY = 10.0  # standard deviations of the misfit of sums that are explained
 _TINY = 1e-12
 
 
@@ -82,7 +83,7 @@ class Posterior:
 
 
 def posterior(numbers: Numbers, like: Model, rng: np.random.Generator) -> Posterior | None:
-    """From the released numbers; None where a model of this size cannot be simulated."""
+    """From the released numbers; None where no model that explains them was found in time."""
     places = [place for scope, place in numbers.places() if len(scope) > 1]
     point, reach = _independent(numbers), _STEP
     here = _linear(numbers, like, point, rng)
@@ -103,6 +104,8 @@ def posterior(numbers: Numbers, like: Model, rng: np.random.Generator) -> Poster
                 break
             reach /= 2
         here, reach = there, min(_MOST_STEP, 1.3 * reach)
+    if here.misfit > numbers.size + _ASTRAY * math.sqrt(2 * numbers.size):
+        return None  # the way to the sums was lost
     return Posterior(numbers, here, *_propagate(here, sites, places, _LAST_ROUNDS))
 
 
