@@ -15,7 +15,8 @@ from privfield.checks import check_level
 from privfield.errors import InputError
 from privfield.estimation.uncertainty.intervals import (
     Answer,
-    Uncertainty,
+    Counted,
+    counted,
     plain_edges,
     probability_from,
 )
@@ -50,7 +51,7 @@ def ask(model: Model, question: str, level: float = 0.95) -> Answer:
     own = probability_from(model, asked.event, asked.given) if small else None
     if own == 0 and model.schema.forbidden:
         return Answer(0.0, 0.0, 0.0, level)
-    found = known(model)
+    found = counted(model, model.measurements)
     answer = None if found is None else _counted(found, asked, level)
     if answer is not None:
         return answer
@@ -91,7 +92,7 @@ def is_small(model: Model) -> bool:
     return model.inference_size().bytes <= DEFAULT_MAX_BYTES
 
 
-def _counted(found: Uncertainty, question: Question, level: float) -> Answer | None:
+def _counted(found: Counted, question: Question, level: float) -> Answer | None:
     """From the sums of variables that were counted together; of one level, as in the report."""
     if question.given or len(question.event) > 1:
         return found.probability(question.event, question.given, level)

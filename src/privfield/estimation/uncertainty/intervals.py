@@ -98,18 +98,92 @@ class ScopeFit:
 
 
 @dataclass(frozen=True, eq=False)
-class Uncertainty:
-    """A fitted model, and what the numbers that it came from say."""
+class Counted:
+    """A model, and the released sums of variables that were counted together: no law is needed."""
 
     model: Model
+    numbers: Numbers
+
+    def marginals(self, level: float = 0.95) -> tuple[MarginalInterval, ...]:
+        """The distribution of each variable, from its own released table, which is unbiased."""
+        check_level(level)
+        found = []
+        for position, variable in enumerate(self.model.schema.variables):
+            cells = [self._weights({position: code}) for code in range(len(variable.levels))]
+            if None in cells:
+                found.append(_known_marginal(self.model, variable.name))
+                continue
+            nothing = 1.0, np.zeros(self.numbers.size)
+            answers = [self._ratio(cell, nothing, level) for cell in cells if cell is not None]
+            share, low, high = np.array([[x.estimate, x.low, x.high] for x in answers]).T
+            if self.model.schema.forbidden:
+                possible = np.asarray(self.model.marginal([variable.name])) > _IMPOSSIBLE
+                share, low, high = share * possible, low * possible, high * possible
+            share = np.clip(share / max(float(share.sum()), 1e-300), low, high)
+            parts = (tuple(part.tolist()) for part in (share, low, high))
+            found.append(MarginalInterval(variable.name, *parts))
+        return tuple(found)
+
+    def probability(
+        self, event: Mapping[str, object], given: Mapping[str, object], level: float = 0.95
+    ) -> Answer | None:
+        """P(event | given) from the sums of variables that were counted together; else None."""
+        schema = self.model.schema
+        asked = {schema.index(n): schema[n].code(v) for n, v in {**given, **event}.items()}
+        known = {schema.index(n): schema[n].code(v) for n, v in given.items()}
+        both, base = self._weights(asked), self._weights(known)
+        if both is None or base is None:
+            return None
+        return self._ratio(both, base, level)
+
+    def _weights(self, cell: Mapping[int, int]) -> tuple[float, Table] | None:
+        """A cell's probability as constant + weights · mean of the statistics."""
+        shape, spots = self.numbers.shape, dict(self.numbers.places())
+        weights = np.zeros(self.numbers.size)
+        variables = sorted(cell)
+        order = {tuple(sorted(scope)): scope for scope in spots}
+        for size in range(1, len(variables) + 1):
+            for part in combinations(variables, size):
+                if part not in order:
+                    return None
+                row = np.ones(1)
+                for v in order[part]:
+                    row = np.outer(row, contrasts(shape[v])[cell[v]]).ravel()
+                away = math.prod(shape[v] for v in variables if v not in part)
+                weights[spots[order[part]]] = row / away
+        return 1 / math.prod(shape[v] for v in variables), weights
+
+    def _ratio(self, both: tuple[float, Table], base: tuple[float, Table], level: float) -> Answer:
+        """All t for which (numerator − t · denominator) is within its error of zero.
+
+        After Fieller (1954), with the sampling error that goes with t, as in Wilson's interval
+        (1927): a cell that came out empty may not be.
+        """
+        numbers, used = self.numbers, np.flatnonzero((both[1] != 0) | (base[1] != 0))
+        both, base = (both[0], both[1][used]), (base[0], base[1][used])
+        sums = numbers.sums[used]
+        top, bottom = (c + w @ sums / numbers.total for c, w in (both, base))
+        t = np.linspace(0, 1, _GRID)
+        weights = both[1][:, None] - t * base[1][:, None]
+        own = numbers.variances[used][:, None] * weights**2
+        spread = own.sum(axis=0)
+        spread += (numbers.total_deviation * (sums @ weights) / numbers.total) ** 2
+        people = numbers.alike * np.clip(bottom, 0, 1) * t * (1 - t) * numbers.total
+        variance = spread + people
+        reach = quantile(level, laplace_share(own, numbers.laplace, variance))
+        inside = np.abs(top - t * bottom) <= reach * np.sqrt(variance) / numbers.total
+        estimate = float(np.clip(top / bottom, 0, 1)) if bottom > 0 else 0.5
+        accepted = np.append(t[inside], estimate)
+        return Answer(estimate, float(accepted.min()), float(accepted.max()), level)
+
+
+@dataclass(frozen=True, eq=False)
+class Uncertainty(Counted):
+    """A fitted model, and what the numbers that it came from say."""
+
     law: Posterior
     free: Table  # directions of the coordinates that change no probability: structural zeros
     selected: bool  # whether the pairs were chosen privately, by what they looked like
-
-    @property
-    def numbers(self) -> Numbers:
-        """What was released."""
-        return self.law.numbers
 
     def edges(self, level: float = 0.95, negligible: float = NEGLIGIBLE) -> Edges:
         """One for each pair of variables that was measured, with its verdict."""
@@ -164,84 +238,6 @@ class Uncertainty:
             )
             errors[scope] = error
 
-    def marginals(self, level: float = 0.95) -> tuple[MarginalInterval, ...]:
-        """The distribution of each variable, from its own released table, which is unbiased."""
-        found = []
-        spots = {scope[0]: place for scope, place in self.numbers.places() if len(scope) == 1}
-        for position, variable in enumerate(self.model.schema.variables):
-            if position not in spots:
-                found.append(_known_marginal(self.model, variable.name))
-                continue
-            share, reach, possible = self._shares(spots[position], len(variable.levels), level)
-            low, high = np.clip([share - reach, share + reach], 0, 1)
-            inside = np.clip(share, 0, 1) * possible
-            inside = np.clip(inside / max(float(inside.sum()), 1e-300), low, high)
-            parts = (tuple((part * possible).tolist()) for part in (inside, low, high))
-            found.append(MarginalInterval(variable.name, *parts))
-        return tuple(found)
-
-    def _shares(self, place: slice, levels: int, level: float) -> tuple[Table, Table, Table]:
-        """Of a variable's levels: the released shares, their reach, and whether they can occur."""
-        numbers, basis = self.numbers, contrasts(levels)
-        expected = np.clip(1 / levels + basis @ self.law.at.statistics.mean[place], 0, 1)
-        share = numbers.shares(place, levels)
-        people = numbers.alike * expected * (1 - expected) / numbers.total
-        own = (basis**2).T * numbers.variances[place][:, None] / numbers.total**2
-        size = ((share - 1 / levels) * numbers.total_deviation / numbers.total) ** 2
-        variance = people + own.sum(axis=0) + size
-        reach = quantile(level, laplace_share(own, numbers.laplace, variance))
-        return share, reach * np.sqrt(variance), np.asarray(expected > _IMPOSSIBLE, np.float64)
-
-    def probability(
-        self, event: Mapping[str, object], given: Mapping[str, object], level: float = 0.95
-    ) -> Answer | None:
-        """P(event | given) from the sums of variables that were counted together; else None."""
-        schema = self.model.schema
-        asked = {schema.index(n): schema[n].code(v) for n, v in {**given, **event}.items()}
-        known = {schema.index(n): schema[n].code(v) for n, v in given.items()}
-        both, base = self._weights(asked), self._weights(known)
-        if both is None or base is None:
-            return None
-        return self._ratio(both, base, level)
-
-    def _weights(self, cell: Mapping[int, int]) -> tuple[float, Table] | None:
-        """A cell's probability as constant + weights · mean of the statistics."""
-        shape, spots = self.numbers.shape, dict(self.numbers.places())
-        weights = np.zeros(self.numbers.size)
-        variables = sorted(cell)
-        order = {tuple(sorted(scope)): scope for scope in spots}
-        for size in range(1, len(variables) + 1):
-            for part in combinations(variables, size):
-                if part not in order:
-                    return None
-                row = np.ones(1)
-                for v in order[part]:
-                    row = np.outer(row, contrasts(shape[v])[cell[v]]).ravel()
-                away = math.prod(shape[v] for v in variables if v not in part)
-                weights[spots[order[part]]] = row / away
-        return 1 / math.prod(shape[v] for v in variables), weights
-
-    def _ratio(self, both: tuple[float, Table], base: tuple[float, Table], level: float) -> Answer:
-        """All t for which (numerator − t · denominator) is within its error of zero.
-
-        After Fieller (1954), with the sampling error that goes with t, as in Wilson's interval
-        (1927): a cell that came out empty may not be.
-        """
-        numbers = self.numbers
-        top, bottom = (c + w @ numbers.sums / numbers.total for c, w in (both, base))
-        t = np.linspace(0, 1, _GRID)
-        weights = both[1][:, None] - t * base[1][:, None]
-        own = numbers.variances[:, None] * weights**2
-        spread = own.sum(axis=0)
-        spread += (numbers.total_deviation * (numbers.sums @ weights) / numbers.total) ** 2
-        people = numbers.alike * np.clip(bottom, 0, 1) * t * (1 - t) * numbers.total
-        variance = spread + people
-        reach = quantile(level, laplace_share(own, numbers.laplace, variance))
-        inside = np.abs(top - t * bottom) <= reach * np.sqrt(variance) / numbers.total
-        estimate = float(np.clip(top / bottom, 0, 1)) if bottom > 0 else 0.5
-        accepted = np.append(t[inside], estimate)
-        return Answer(estimate, float(accepted.min()), float(accepted.max()), level)
-
     def fit(self) -> tuple[ScopeFit, ...]:
         """How well the law agrees with what was released; it costs nothing to look."""
         found = []
@@ -272,6 +268,15 @@ class Uncertainty:
         return tuple(self.numbers.model(self.law.mean + e, self.model) for e in errors)
 
 
+def counted(model: Model, measurements: Any) -> Counted | None:
+    """The sums that the model was estimated from; None where there are none or it forbids some."""
+    numbers = numbers_of(model, measurements)
+    own = model.log_potentials if isinstance(model, MarkovRandomField) else ()
+    if not all(np.isfinite(table).all() for table in own):
+        return None  # what a potential forbids has no error
+    return None if numbers is None or not numbers.size else Counted(model, numbers)
+
+
 def uncertainty(
     model: Model, measurements: Any, *, rng: np.random.Generator | None = None
 ) -> Uncertainty | None:
@@ -280,17 +285,15 @@ def uncertainty(
     `measurements` are those that the model was estimated from: noisy tables, selected edges or
     noisy moments. Statistics of models too large for exact inference are simulated with `rng`.
     """
-    numbers = numbers_of(model, measurements)
-    own = model.log_potentials if isinstance(model, MarkovRandomField) else ()
-    if not all(np.isfinite(table).all() for table in own):
-        return None  # what a potential forbids has no error
-    if numbers is None or not 0 < numbers.size <= MOST_PARAMETERS:
+    known = counted(model, measurements)
+    if known is None or known.numbers.size > MOST_PARAMETERS:
         return None
+    numbers = known.numbers
     law = posterior(numbers, model, np.random.default_rng(0) if rng is None else rng)
     if law is None:
         return None
     selected = hasattr(measurements, "measurements")
-    return Uncertainty(model, law, undetermined(model, numbers.scopes), selected)
+    return Uncertainty(model, numbers, law, undetermined(model, numbers.scopes), selected)
 
 
 def plain_edges(model: Model, level: float = 0.95) -> Edges:

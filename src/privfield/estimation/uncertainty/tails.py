@@ -7,6 +7,7 @@ lies within ±x with a probability in closed form (the normal-Laplace law, Reed 
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from statistics import NormalDist
 
 import numpy as np
@@ -15,6 +16,7 @@ from privfield.checks import check_level
 from privfield.inference.factors import Table
 
 _HALVINGS = 60
+_GRID = 401  # shares between which quantiles are interpolated
 _NORMAL = 1e-3  # shares below change nothing
 
 
@@ -40,14 +42,18 @@ def beyond(z: Table, laplace: Table) -> Table:
 
 def quantile(level: float, laplace: Table) -> Table:
     """How many standard deviations hold that much probability."""
-    wanted = 1 - check_level(level)
-    low, high = np.zeros(np.shape(laplace)), np.full(np.shape(laplace), 40.0)
+    return np.asarray(np.interp(laplace, *_quantiles(check_level(level))))
+
+
+@lru_cache(maxsize=16)
+def _quantiles(level: float) -> tuple[Table, Table]:
+    shares = np.linspace(0, 1, _GRID)
+    low, high = np.zeros(_GRID), np.full(_GRID, 40.0)
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        far = beyond(middle, laplace) > wanted
+        far = beyond(middle, shares) > 1 - level
         low, high = np.where(far, middle, low), np.where(far, high, middle)
-    found = np.where(np.asarray(laplace) < _NORMAL, normal_quantile(level), (low + high) / 2)
-    return np.asarray(found)
+    return shares, (low + high) / 2
 
 
 def laplace_share(own: Table, laplace: float, variance: Table) -> Table:
