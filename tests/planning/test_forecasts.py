@@ -22,6 +22,7 @@ from privfield.mechanisms.tables.mechanism import planned
 from privfield.planning.plan import plan
 from privfield.privacy.noise import NoiseLaw
 from releases import measure_chain, measure_moments, measure_network, measure_pseudolikelihood
+from studies import asked
 
 BUDGETS = [pf.PureDP(0.7), pf.ZCDP(0.03), pf.ApproxDP(1, 1e-6)]
 ADJACENCIES = ["replace-one", "add-remove"]
@@ -61,9 +62,9 @@ def test_moment_noise_for_people(budget, adjacency):
 @pytest.mark.parametrize("cliques", ["all-pairs", [("a", "b"), ("b", "c", "d")]])
 def test_table_noise_is_that_of_measure(budget, adjacency, cliques):
     schema = pf.Schema({"a": 2, "b": 3, "c": 4, "d": 2})
-    asked = list(combinations("abcd", 2)) if cliques == "all-pairs" else cliques
+    chosen = list(combinations("abcd", 2)) if cliques == "all-pairs" else cliques
     rows = np.zeros((40, 4), int)
-    released = pf.measure(rows, schema, asked, budget, adjacency=adjacency, design="auto")
+    released = pf.measure(rows, schema, chosen, budget, adjacency=adjacency, design="auto")
     options = {"adjacency": adjacency, "cliques": cliques, "model": "pairwise"}
     noise = noise_at(asked(schema, 40, budget, **options), planned)[0]
     parts = interactions(released)
@@ -82,7 +83,7 @@ def test_gradient_noise_is_that_of_measure_pseudolikelihood(adjacency):
     rows, budget = np.ones((30, 5)), pf.ZCDP(0.1)
     declared = None if adjacency == "replace-one" else 30
     released = measure_pseudolikelihood(
-        rows, budget, 2.0, adjacency=adjacency, declared_rows=declared
+        rows, budget, width=2.0, adjacency=adjacency, declared_rows=declared
     )
     found = method(plan(5, 30, budget, adjacency=adjacency), "pseudolikelihood")
     law = NoiseLaw("discrete-gaussian", released.scale)

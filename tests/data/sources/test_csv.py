@@ -209,8 +209,9 @@ def test_a_small_file_cannot_fill_the_memory(tmp_path: Path, byte: bytes) -> Non
             file.write(byte * 10**6)
         file.write(quote + b",2\nno,2\n")
     done = subprocess.run(
-        [sys.executable, "-c", _PEAK, str(path)], capture_output=True, text=True, check=True
+        [sys.executable, "-c", _PEAK, str(path)], capture_output=True, text=True, check=False
     )
+    assert done.returncode == 0, done.stderr
     rows, more = map(int, done.stdout.split())
     assert rows == 3
     assert more < 300  # MiB

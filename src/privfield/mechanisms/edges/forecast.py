@@ -164,17 +164,22 @@ def _chances(study: Study, purse: Purse, ring: Sequence[Pair]) -> dict[Pair, flo
     n, grid = study.n, study.grid
     noise, by_chance = purse.noise_beside(()), sampling_spread(n, grid)
     away = _DISTANCE * study.coupling * n * grid
-    passes = {}
-    for pair in ring:
+
+    def passes(pair: Pair, is_first: bool) -> float:
         null = grid * HALF_NORMAL * math.sqrt(n * purse.task.cells(pair))
-        least = least_excess(purse, pair, noise(pair), null, by_chance, is_first=False)
+        least = least_excess(purse, pair, noise(pair), null, by_chance, is_first=is_first)
         spread = math.hypot(purse.testing.deviation, by_chance, _VARIETY * away)
-        passes[pair] = NormalDist().cdf((away - least) / spread)
-    going = [1.0] + [0.0] * (MISSES - 1)  # the chance to be there after so many misses in a row
+        return NormalDist().cdf((away - least) / spread)
+
+    # the chance to be there after so many misses in a row, before the first edge and after it
+    before, after = [1.0] + [0.0] * (MISSES - 1), [0.0] * MISSES
     chances = {}
-    for pair in sorted(ring, key=lambda pair: -passes[pair]):
-        chances[pair] = sum(going) * passes[pair]
-        going = [chances[pair], *(part * (1 - passes[pair]) for part in going[:-1])]
+    both = {pair: (passes(pair, True), passes(pair, False)) for pair in ring}
+    for pair in sorted(ring, key=lambda pair: -both[pair][1]):
+        first, later = both[pair]
+        chances[pair] = sum(before) * first + sum(after) * later
+        before = [0.0, *(part * (1 - first) for part in before[:-1])]
+        after = [chances[pair], *(part * (1 - later) for part in after[:-1])]
     return chances
 
 
