@@ -243,7 +243,8 @@ class Uncertainty(Counted):
         found = []
         statistics = self.law.at.statistics
         gaps = self.numbers.sums - self.numbers.total * statistics.mean
-        spread = self.numbers.total * self.numbers.alike * np.diag(statistics.covariance)
+        people = self.numbers.total * self.numbers.alike
+        spread = people * np.maximum(np.diag(statistics.covariance), 0)  # may round below
         for scope, place in self.numbers.places():
             if place.stop == place.start:
                 continue
