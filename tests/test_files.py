@@ -104,6 +104,30 @@ def test_a_file_of_another_kind_is_not_unpacked(monkeypatch):
         unpack("model", PACKED, "it")
 
 
+@pytest.mark.parametrize(
+    "saved",
+    [
+        pf.IsingModel(np.zeros((2, 2)), np.zeros(2)),
+        pf.ChainModel(["a", "b"], [0.5, 0.5], np.full((2, 2), 0.5)),
+        pf.measure(np.ones((3, 2), int), pf.Schema({"a": 2, "b": 2}), [("a", "b")], pf.NON_PRIVATE),
+    ],
+    ids=lambda each: type(each).__name__,
+)
+def test_arrays_that_the_kind_does_not_name_are_never_unpacked(saved, monkeypatch, tmp_path):
+    path = tmp_path / "x.pf"
+    saved.save(path)
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("surplus.npy", b"not an array")
+    sizes = []
+    monkeypatch.setattr(
+        np, "load", lambda file, *a, load=np.load, **k: sizes.append(1) or load(file)
+    )
+    read = pf.Measurements.load if isinstance(saved, pf.Measurements) else pf.load
+    assert repr(read(path)) == repr(saved)
+    with zipfile.ZipFile(path) as archive:
+        assert len(sizes) == sum(name.endswith(".npy") for name in archive.namelist()) - 1
+
+
 @pytest.mark.parametrize("moment", ["open", "write", "replace"])
 def test_a_signal_at_any_moment_leaves_nothing_behind(tmp_path, monkeypatch, moment):
     """Also between the file's making and the first line of the block."""

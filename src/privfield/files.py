@@ -9,7 +9,7 @@ import os
 import re
 import time
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -111,8 +111,16 @@ def pack(kind: str, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]
     return buffer.getvalue()
 
 
-def unpack(kind: str, data: bytes, source: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Undo `pack`; all but a whole file of that kind is an `InputError` that names `source`."""
+def unpack(
+    kind: str,
+    data: bytes,
+    source: str,
+    named: Callable[[dict[str, Any]], str] = lambda header: ".*",
+) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Undo `pack`; all but a whole file of that kind is an `InputError` that names `source`.
+
+    Only arrays whose names fit the pattern that `named` gives for a header are unpacked.
+    """
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             names = archive.namelist()
@@ -128,12 +136,13 @@ def unpack(kind: str, data: bytes, source: str) -> tuple[dict[str, Any], dict[st
             if not isinstance(header, dict) or header.get("kind") != kind:
                 found = header.get("kind") if isinstance(header, dict) else None
                 raise InputError(f"{source} holds {found!r}; {kind!r} is needed.")
+            wanted = re.compile(rf"({named(header)})\.npy")
             arrays = {
                 name.removesuffix(".npy"): np.load(
                     io.BytesIO(_read(archive, name)), allow_pickle=False
                 )
                 for name in names
-                if name.endswith(".npy")
+                if wanted.fullmatch(name)
             }
     except InputError:
         raise

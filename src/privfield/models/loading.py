@@ -20,12 +20,12 @@ from privfield.models.saving import FORMAT, Arrays, Header
 
 ReadRelease = Callable[[Any, bytes, str], Any]  # kind, bytes, where they come from
 
-KINDS: dict[str, Any] = {
-    "mrf": MarkovRandomField,
-    "ising": IsingModel,
-    "polynomial": PolynomialMRF,
-    "network": NetworkIsing,
-    "chain": ChainModel,
+KINDS: dict[str, tuple[Any, str]] = {  # with a pattern of the arrays that such a file has
+    "mrf": (MarkovRandomField, r"table\d+"),
+    "ising": (IsingModel, "weights|field"),
+    "polynomial": (PolynomialMRF, "coefficients"),
+    "network": (NetworkIsing, "data|indices|indptr"),
+    "chain": (ChainModel, "initial|transition"),
 }
 
 
@@ -36,10 +36,10 @@ def model_from_bytes(
 
     `read` makes sense of what was released for the model; without it that is left out.
     """
-    header, arrays = unpack("model", data, source)
+    header, arrays = unpack("model", data, source, _array_names)
     if header.get("format") != FORMAT:
         raise InputError(f"{source} has model format {header.get('format')!r}; this is {FORMAT}.")
-    kind = KINDS.get(str(header.get("model")))
+    kind, _ = KINDS.get(str(header.get("model")), (None, ""))
     if kind is None:
         raise InputError(f"{source} holds an unknown model, {header.get('model')!r}.")
     try:
@@ -49,6 +49,11 @@ def model_from_bytes(
         return attach(model, None if card is None else Card.from_json(card), released)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError):  # InputError too
         raise InputError(f"{source} is damaged: its parts do not fit together.") from None
+
+
+def _array_names(header: Header) -> str:
+    _, arrays = KINDS.get(str(header.get("model")), (None, ""))
+    return f"measurements|{arrays}"
 
 
 def _released(header: Header, arrays: Arrays, source: str, read: ReadRelease) -> Any:

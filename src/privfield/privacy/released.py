@@ -66,6 +66,12 @@ class Released(ABC):
         return header, arrays
 
     @classmethod
+    def _array_names(cls, header: Header) -> str:
+        """A pattern of the arrays that a file of it may have."""
+        names = (each.name for each in fields(cls))  # type: ignore[arg-type]
+        return "|".join(rf"{name}|{cls.NAMES.get(name, name)}\d+" for name in names)
+
+    @classmethod
     def _from_parts(cls, header: Header, arrays: Arrays) -> Self:
         """Undo `_parts`."""
         found: dict[str, Any] = {}
@@ -117,7 +123,7 @@ class Released(ABC):
     @classmethod
     def from_bytes(cls, data: bytes, source: str = "this") -> Self:
         """Undo `to_bytes`; `source` names the origin in errors."""
-        header, arrays = unpack(cls.KIND, data, source)
+        header, arrays = unpack(cls.KIND, data, source, cls._array_names)
         if header.get("format") != cls.FORMAT:
             raise InputError(f"{source} has format {header.get('format')!r}; this is {cls.FORMAT}.")
         try:

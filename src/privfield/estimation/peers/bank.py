@@ -162,7 +162,9 @@ class Bank:
         path = self._path()
         if not path.exists():
             return
-        header, arrays = unpack("peer-curve", path.read_bytes(), repr(str(path)))
+        header, arrays = unpack(
+            "peer-curve", path.read_bytes(), repr(str(path)), lambda header: "draws|groups"
+        )
         try:
             if header["format"] != _FORMAT or header["key"] != self.key:
                 raise ValueError
