@@ -1,414 +1,385 @@
 """The figures of Chakraborty, Chatterjee & Dalal (PrIsing, AISTATS 2024) from our code.
 
     python experiments/prising/figures.py beta | size | density | networks | synthetic | cost |
-        epsilon | around | rates | all   [--studies N] [--draws N] [--out FOLDER]
+        epsilon | around | rates | all   [--quick] [--cache FOLDER] [--out FOLDER]
 
-Each figure shows the paper's algorithm as printed ("empty" equations count as the bound) beside the
-default of `PeerEffect`. Outcomes come from Markov chains on the network, one study per draw; every
-study gets several draws of privacy noise. Political blogs are read from ../shared/data if present.
-The HIV network may not be passed on: a made-up network of its size (403 nodes) stands in.
+At the paper's settings: 500 runs; see `runs.py` for the files that keep them. Algorithm 1 as printed
+is shown over the real line, as its authors solve it, and clipped to [0, bound]; the non-private MPLE
+is treated alike; `PeerEffect`'s default beside them. `--quick` tries the program at tiny settings.
+Political blogs are read from ../shared/data if present. The HIV network may not be passed on: a
+made-up one stands in.
 """
 
 import argparse
-import sys
+import math
 from pathlib import Path
 
 import matplotlib as mpl
 import networkx as nx
 import numpy as np
-
-import privfield as pf
-from privfield.data.network.outcomes import open_outcomes
-from privfield.data.network.read import read_network
-from privfield.estimation.peers.bank import Bank
-from privfield.estimation.peers.mple import maximum_pseudolikelihood
-from privfield.mechanisms.peers.as_printed import printed_constants, printed_draws
-
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.append(str(ROOT / "benchmarks"))
-import peer as bench  # noqa: E402
+from runs import HATS, Plan, compute, compute_cost
+from setting import ROOT, bench, stand_in, stand_in_outcomes
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 
-COLOURS = {
-    "non-private MPLE": "0.35",
-    "as printed, Gaussian": "C3",
-    "as printed, Laplace": "C1",
-    "ours": "C0",
+GREY, ORANGE, GOLD, BLUE = "#444444", "#D55E00", "#E69F00", "#0072B2"
+STYLES = {  # told apart in grey as well: by marker and dash
+    "mple": {"color": GREY, "ls": ":", "marker": "D", "label": "non-private MPLE"},
+    "gaussian": {"color": ORANGE, "ls": "--", "marker": "o", "label": "as printed, δ = 1/n"},
+    "laplace": {"color": GOLD, "ls": "-.", "marker": "^", "label": "as printed, δ = 0"},
+    "ours": {"color": BLUE, "ls": "-", "marker": "s", "label": "ours (pure ε)"},
 }
+SIDES = {"line": "over the real line", "clipped": "clipped to [0, {bound:g}]"}
+TITLES = {
+    "ER": "Erdős–Rényi, n = {nodes}",
+    "made up": "made-up stand-in for the HIV network",
+    "blogs": "political blogs, 815 nodes",
+}
+MEAN, DEVIATION, MSE, ERROR = range(4)
 
 
-class Lab:
-    """One network with everything needed to run studies on it."""
-
-    def __init__(self, network, bound, given):
-        self.network, self.bound, self.given = network, bound, given
-        self.bank = Bank(network, folder=Path(given.cache) if given.cache else None)
-        self.bank.fill(0.0, bound)
-        self._tables, self._states = {}, {}
-
-    def table(self, budget):
-        key = str(budget)
-        if key not in self._tables:
-            self._tables[key] = bench.Estimates(self.network, self.bank, budget, self.bound, 64)
-        return self._tables[key]
-
-    def states(self, beta, seed=0):
-        if (beta, seed) not in self._states:
-            found = bench.studies(self.network, beta, self.given.studies, seed)
-            self._states[beta, seed] = found
-        return self._states[beta, seed]
-
-    def printed(self, states, epsilon, delta, rng):
-        constants = printed_constants(self.network.couplings, epsilon, delta)
-        rows = [
-            printed_draws(self.network.couplings, s, constants, self.given.draws, rng)
-            for s in states
-        ]
-        return np.minimum(np.array(rows), self.bound)
-
-    def ours(self, states, epsilon, rng):
-        table = self.table(pf.PureDP(epsilon))
-        counts = bench.counts_of(self.network, states)
-        shape = (len(states), self.given.draws)
-        noisy = counts[:, None] + bench.laplace(rng, table.release.laws[0].scale, shape)
-        return table.of(noisy)[0]
-
-    def mple(self, states):
-        j = self.network.couplings
-        return np.array([maximum_pseudolikelihood(j, s, self.bound) for s in states])[:, None]
-
-    def plain(self, states):
-        counts = bench.counts_of(self.network, states)
-        return self.table(pf.NON_PRIVATE).of(counts)[0][:, None]
-
-    def all(self, beta, epsilon, seed=0):
-        """Estimates (studies, draws) of every method."""
-        states, rng = self.states(beta, seed), np.random.default_rng(seed + 1)
-        return {
-            "non-private MPLE": self.mple(states),
-            "as printed, Gaussian": self.printed(states, epsilon, 1 / self.network.nodes, rng),
-            "as printed, Laplace": self.printed(states, epsilon, 0.0, rng),
-            "ours": self.ours(states, epsilon, rng),
-        }
-
-
-def random_lab(given, nodes=2000, power=1 / 3, bound=3.0):
-    return Lab(read_network(bench.random_couplings(nodes, power), "none"), bound, given)
-
-
-def made_up():
-    """A network and rare outcomes of the size of the HIV study (403 nodes, 23 positive)."""
-    graph = nx.Graph(nx.powerlaw_cluster_graph(403, 2, 0.6, seed=7))
-    rng = np.random.default_rng(7)
-    seeds = rng.choice(403, 9, replace=False)
-    near = [node for seed in seeds for node in (seed, *graph.neighbors(seed))]
-    chosen = list(dict.fromkeys(near))[:23]
-    return graph, {node: node in chosen for node in graph}
-
-
-def real_labs(given, bound=5.0):
-    labs = {"made-up network, 403 nodes": Lab(read_network(made_up()[0]), bound, given)}
-    if bench.BLOGS.exists():
-        labs["political blogs, 815 nodes"] = Lab(read_network(bench.blogs()[0]), bound, given)
-    return labs
-
-
-def mse(found, beta):
-    return float(((found - beta) ** 2).mean())
-
-
-def finish(figure, given, name):
-    path = Path(given.out) / f"{name}.png"
+def finish(figure, plan, name):
+    path = plan.out / f"{name}.png"
     figure.savefig(path, dpi=110)
     plt.close(figure)
-    print(f"{name}: {given.studies} studies, {given.draws} draws of noise each -> {path.name}")
-    sys.stdout.flush()
+    print(f"{path.name}: {plan.runs} runs")
 
 
-def note(given, extra=""):
-    return f"{given.studies} studies × {given.draws} draws of noise{extra}"
+def panel(rows, columns, **options):
+    size = (5.4 * columns, 3.6 * rows)
+    return plt.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False, **options)
 
 
-def over_beta(lab, betas, epsilon, given, title, name):
-    figure, axes = plt.subplots(1, 2, figsize=(9, 3.8), sharey=True, layout="constrained")
-    found = [lab.all(beta, epsilon) for beta in betas]
-    sides = (("non-private MPLE", "as printed, Gaussian"), ("non-private MPLE", "ours"))
-    for axis, kinds in zip(axes, sides, strict=True):
-        for shift, kind in enumerate(kinds):
-            means = [row[kind].mean() for row in found]
-            bars = [row[kind].std() for row in found]
-            place = np.array(betas) + 0.012 * (2 * shift - 1)
-            axis.errorbar(
-                place, means, bars, fmt="o-", ms=3, capsize=2, color=COLOURS[kind], label=kind
-            )
-        axis.plot(betas, betas, ":", color="k", lw=1)
-        axis.set(xlabel="true β", title=f"{kinds[1]}, ε = {epsilon:g}")
-        axis.legend(frameon=False, loc="upper left")
-    axes[0].set_ylabel("estimate, ± 1 standard deviation")
-    figure.suptitle(f"{title}; {note(given)}", fontsize="medium")
-    finish(figure, given, name)
+def tidy(axis, title):
+    axis.set_title(title, fontsize=10, loc="left")
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.grid(axis="y", color="#dddddd", lw=0.6)
 
 
-def beta(given):
-    """Figure 1."""
-    over_beta(
-        random_lab(given),
-        np.round(np.linspace(0, 2, 11), 2).tolist(),
-        5.0,
-        given,
-        "ER, n = 2000, p = n^(-1/3), δ = 1/n",
-        "figure01_er_beta",
-    )
+def line(axis, xs, rows, label=None, band=None, **style):
+    """A line with its name at its right end; `band` is two standard errors either side."""
+    style = {key: value for key, value in style.items() if key != "label"}
+    axis.plot(xs, rows, ms=4, lw=1.4, **style)
+    if band is not None:
+        low, high = np.maximum(np.array(rows) - band, 1e-12), np.array(rows) + band
+        axis.fill_between(xs, low, high, color=style["color"], alpha=0.15, lw=0)
+    if label:
+        names = axis.__dict__.setdefault("_names", [])
+        names.append((rows[-1], xs[-1], label, style["color"]))
 
 
-def lines(axis, xs, rows, label, **options):
-    axis.plot(xs, rows, marker="o", ms=3, label=label, **options)
+def name_lines(axis, room=1.45):
+    """Write the names beside the lines, moved apart where they would touch."""
+    names = sorted(axis.__dict__.get("_names", ()))
+    low, high = axis.get_ylim()
+    logs = axis.get_yscale() == "log"
+    scale = math.log if logs else float
+    step = (scale(high) - scale(low)) / 15
+    places = [scale(name[0]) for name in names]
+    for _ in range(200):
+        for k in range(len(places) - 1):
+            gap = step - (places[k + 1] - places[k])
+            if gap > 1e-9:
+                places[k] -= gap / 2
+                places[k + 1] += gap / 2
+    right = max(name[1] for name in names)
+    for place, (value, _, text, colour) in zip(places, names, strict=True):
+        y = math.exp(place) if logs else place
+        axis.annotate(
+            text,
+            (right, value),
+            xytext=(right * 1.06 if axis.get_xscale() == "log" else right * 1.03, y),
+            color=colour,
+            fontsize=8,
+            va="center",
+            annotation_clip=False,
+        )
+    left, end = axis.get_xlim()
+    wide = right * room**3 if axis.get_xscale() == "log" else right + (room - 1) * (right - left)
+    axis.set_xlim(left, max(end, wide))
+    axis.set_ylim(low, high)
 
 
-def over(labs, xs, xlabel, given, title, name, log_x):
-    """MSE of every method at β = 0.5 and 1.5 along a family of networks."""
-    figure, axes = plt.subplots(1, 2, figsize=(9.5, 4.0), layout="constrained")
-    for axis, beta in zip(axes, (0.5, 1.5), strict=True):
-        for epsilon, style in ((1.0, "--"), (5.0, "-")):
-            found = [lab.all(beta, epsilon) for lab in labs]
-            for kind, colour in COLOURS.items():
-                if kind == "non-private MPLE":
-                    if epsilon == 5.0:
-                        lines(
-                            axis, xs, [mse(r[kind], beta) for r in found], kind, color=colour, lw=2
-                        )
-                    continue
-                rows = [mse(row[kind], beta) for row in found]
-                lines(axis, xs, rows, f"{kind}, ε = {epsilon:g}", color=colour, ls=style)
-        axis.set(xlabel=xlabel, title=f"β = {beta}", yscale="log")
-        if log_x:
-            axis.set_xscale("log")
-            axis.set_xticks(xs, [str(x) for x in xs])
-            axis.minorticks_off()
-    axes[0].set_ylabel("mean squared error")
-    axes[1].legend(frameon=False, fontsize="x-small", loc="center left", bbox_to_anchor=(1, 0.5))
-    figure.suptitle(f"{title}; {note(given)}", fontsize="medium")
-    finish(figure, given, name)
-
-
-def size(given):
-    """Figures 2 and 3."""
-    sizes = (250, 500, 1000)
-    labs = [random_lab(given, n) for n in sizes]
-    over(labs, sizes, "number of nodes n", given, "ER, p = n^(-1/3)", "figure02_03_er_size", True)
-
-
-def density(given):
-    """Figures 4 and 5."""
-    powers = (0.2, 1 / 3, 0.45, 0.6)
-    labs = [random_lab(given, 500, power) for power in powers]
-    xs = [round(power, 2) for power in powers]
-    over(labs, xs, "α, where p = n^(-α)", given, "ER, n = 500", "figure04_05_er_density", False)
-
-
-def networks(given):
-    """Figures 6 and 9."""
-    cases = [("made up, size of the HIV study", *made_up())]
-    if bench.BLOGS.exists():
-        cases.append(("political blogs (Adamic & Glance 2005)", *bench.blogs()))
-    figure, axes = plt.subplots(1, len(cases), figsize=(5 * len(cases), 5), layout="constrained")
-    for axis, (title, graph, outcomes) in zip(np.atleast_1d(axes), cases, strict=True):
-        place = nx.spring_layout(graph, seed=1, iterations=60)
-        nx.draw_networkx_edges(graph, place, ax=axis, width=0.2, edge_color="0.6")
-        colours = ["C3" if outcomes[node] else "C0" for node in graph]
-        nx.draw_networkx_nodes(graph, place, ax=axis, node_size=9, node_color=colours)
-        up = sum(bool(value) for value in outcomes.values())
-        axis.set_title(f"{title}\n{len(graph)} nodes, {up} positive (red)", fontsize="medium")
-        axis.axis("off")
-    finish(figure, given, "figure06_09_networks")
-
-
-def synthetic(given):
-    """Figures 7 and 10."""
-    names = {"made-up": "figure07_made_up_beta", "political": "figure10_blogs_beta"}
-    for title, lab in real_labs(given).items():
-        betas = np.round(np.linspace(0.2, 3.2, 11), 2).tolist()
-        over_beta(lab, betas, 5.0, given, f"synthetic outcomes, {title}", names[title.split()[0]])
-
-
-def cost(given):
-    """Figures 8 and 11: E(β̂priv − β̂)² on one set of outcomes."""
-    cases = [("made up, 403 nodes", *made_up())]
-    if bench.BLOGS.exists():
-        cases.append(("political blogs", *bench.blogs()))
-    epsilons = (0.5, 1, 2, 5, 10, 20, 50, 100)
-    figure, axes = plt.subplots(
-        1, len(cases), figsize=(4.8 * len(cases), 3.8), layout="constrained"
-    )
-    draws = given.studies * given.draws
-    for axis, (title, graph, outcomes) in zip(np.atleast_1d(axes), cases, strict=True):
-        lab = Lab(read_network(graph), 5.0, given)
-        signs = open_outcomes(outcomes, lab.network.names)()[None, :]
-        mple, plain = float(lab.mple(signs)[0, 0]), float(lab.plain(signs)[0, 0])
-        rng = np.random.default_rng(0)
-        rows = {kind: [] for kind in COLOURS if kind != "non-private MPLE"}
-        for epsilon in epsilons:
-            many = np.repeat(signs, max(1, draws // given.draws), axis=0)
-            for kind, delta in (
-                ("as printed, Gaussian", 1 / lab.network.nodes),
-                ("as printed, Laplace", 0),
-            ):
-                constants = printed_constants(lab.network.couplings, epsilon, delta)
-                found = printed_draws(lab.network.couplings, signs[0], constants, draws, rng)
-                found = found[np.isfinite(found)]  # not clipped, as in the authors' files
-                rows[kind].append(float(((found - mple) ** 2).mean()))
-            rows["ours"].append(float(((lab.ours(many, epsilon, rng) - plain) ** 2).mean()))
-        for kind, row in rows.items():
-            lines(axis, epsilons, row, kind, color=COLOURS[kind])
-        print(f"  {title}: MPLE {mple:.4f}, MLE of H {plain:.4f}; ε = {epsilons}")
-        for kind, row in rows.items():
-            print(f"    {kind}: " + ", ".join(f"{value:.3g}" for value in row))
-        axis.set(xscale="log", yscale="log", xlabel="ε", title=title)
-        axis.legend(frameon=False)
-    np.atleast_1d(axes)[0].set_ylabel("cost of privacy E(β̂priv − β̂)²")
-    figure.suptitle(f"{draws} draws of noise; δ = 1/n for the Gaussian", fontsize="medium")
-    finish(figure, given, "figure08_11_cost")
-
-
-def epsilon(given):
-    """Figure 12."""
-    labs = {"ER, n = 1000": random_lab(given, 1000), **real_labs(given)}
-    epsilons = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0)
-    figure, axes = plt.subplots(1, len(labs), figsize=(4.2 * len(labs), 3.8), layout="constrained")
-    for axis, (title, lab) in zip(np.atleast_1d(axes), labs.items(), strict=True):
-        for beta, style in ((0.5, "--"), (1.5, "-")):
-            found = [lab.all(beta, e) for e in epsilons]
-            for kind, colour in COLOURS.items():
-                rows = [mse(row[kind], beta) for row in found]
-                lines(axis, epsilons, rows, f"{kind}, β = {beta}", color=colour, ls=style)
-        axis.set(xscale="log", yscale="log", xlabel="ε", title=title)
-    np.atleast_1d(axes)[0].set_ylabel("mean squared error")
-    np.atleast_1d(axes)[-1].legend(
-        frameon=False, fontsize="x-small", loc="center left", bbox_to_anchor=(1, 0.5)
-    )
-    figure.suptitle(note(given), fontsize="medium")
-    finish(figure, given, "figure12_epsilon")
-
-
-def around(given):
-    """Figure 13."""
-    labs = real_labs(given)
-    figure, axes = plt.subplots(1, len(labs), figsize=(4.8 * len(labs), 3.8), layout="constrained")
-    for axis, (title, lab) in zip(np.atleast_1d(axes), labs.items(), strict=True):
-        centre = 1.8 if "made-up" in title else 2.85
-        betas = np.round(centre + np.linspace(-0.4, 0.4, 5), 2).tolist()
-        for epsilon, style in ((1.0, ":"), (5.0, "--"), (20.0, "-")):
-            found = [lab.all(beta, epsilon) for beta in betas]
-            for kind in ("as printed, Gaussian", "ours"):
-                rows = [mse(row[kind], b) for row, b in zip(found, betas, strict=True)]
-                lines(axis, betas, rows, f"{kind}, ε = {epsilon:g}", color=COLOURS[kind], ls=style)
-        axis.set(yscale="log", xlabel="true β", title=title)
-    np.atleast_1d(axes)[0].set_ylabel("mean squared error")
-    np.atleast_1d(axes)[-1].legend(
-        frameon=False, fontsize="x-small", loc="center left", bbox_to_anchor=(1, 0.5)
-    )
-    figure.suptitle(note(given), fontsize="medium")
-    finish(figure, given, "figure13_around")
-
-
-def rates(given):
-    """Slopes in log n of log MSE and log cost of privacy: Theorem 3.2, Corollaries 3.1, 3.2."""
-    sizes = (250, 500, 1000)
-    families = {
-        "ER, p = n^(-1/3)": [random_lab(given, n) for n in sizes],
-        "regular, D = √n": [
-            Lab(
-                read_network(nx.random_regular_graph(2 * round(n**0.5 / 2), n, seed=1), "regular"),
-                3.0,
-                given,
-            )
-            for n in sizes
-        ],
-    }
-    out = [
-        "| network | β | theory: sampling, privacy | method | slope of MSE | of cost of privacy |"
+def rows_of(lines, network, **fixed):
+    """The lines of one network with these values, in order."""
+    keep = [
+        each
+        for each in lines
+        if each["network"] == network and all(each[key] == want for key, want in fixed.items())
     ]
-    out += ["|---|---|---|---|---|---|"]
-    figure, axes = plt.subplots(2, 2, figsize=(9, 6.5), layout="constrained")
-    for row, (title, labs) in enumerate(families.items()):
-        power = -1 / 3 if row == 0 else -0.5
-        for column, beta in enumerate((0.5, 1.5)):
-            theory = (power, 2 * power) if beta < 1 else (-1.0, -2.0)
-            axis = axes[row, column]
-            seen = {}
-            for lab in labs:
-                states, rng = lab.states(beta), np.random.default_rng(1)
-                mple, plain = lab.mple(states), lab.plain(states)
-                runs = {
-                    "as printed, Gaussian": (
-                        lab.printed(states, 5.0, 1 / lab.network.nodes, rng),
-                        mple,
-                    ),
-                    "as printed, Laplace": (lab.printed(states, 5.0, 0.0, rng), mple),
-                    "ours": (lab.ours(states, 5.0, rng), plain),
-                }
-                seen.setdefault("non-private MPLE", []).append((mse(mple, beta), np.nan))
-                for kind, (found, base) in runs.items():
-                    seen.setdefault(kind, []).append((mse(found, beta), mse(found, base)))
-            for kind, values in seen.items():
-                errors, costs = np.array(values).T
-                slopes = [np.polyfit(np.log(sizes), np.log(v), 1)[0] for v in (errors, costs)]
-                costs_text = "" if np.isnan(slopes[1]) else f"{slopes[1]:.2f}"
-                out.append(
-                    f"| {title} | {beta} | {theory[0]:.2f}, {theory[1]:.2f} | {kind} | "
-                    f"{slopes[0]:.2f} | {costs_text} |"
-                )
-                if kind != "non-private MPLE":
-                    lines(axis, sizes, costs, kind, color=COLOURS[kind])
-            guide = np.array(sizes, float) ** theory[1]
-            axis.plot(
-                sizes,
-                guide / guide[0] * axis.get_ylim()[1] / 3,
-                ":",
-                color="k",
-                label=f"slope {theory[1]:.2f}",
+    return sorted(keep, key=lambda each: (each["beta"], each["epsilon"]))
+
+
+def over_beta(plan, lines, network, name):
+    """Figures 1, 7, 10: estimates with one standard deviation, over the real line and clipped."""
+    figure, axes = panel(1, 2)
+    lines = rows_of(lines, network, epsilon=5.0)
+    betas = np.array([each["beta"] for each in lines])
+    step = (betas[1] - betas[0]) / 5
+    for axis, side in zip(axes[0], SIDES, strict=True):
+        kinds = ("mple", "gaussian") if side == "line" else ("mple", "gaussian", "ours")
+        for shift, kind in enumerate(kinds):
+            style = STYLES[kind]
+            found = np.array([each["methods"][kind][side] for each in lines])
+            axis.errorbar(
+                betas + step * (shift - (len(kinds) - 1) / 2),
+                found[:, MEAN],
+                found[:, DEVIATION],
+                color=style["color"],
+                fmt=style["marker"],
+                ms=4,
+                capsize=2,
+                lw=1.2,
+                label=style["label"],
             )
-            axis.set(xscale="log", yscale="log", title=f"{title}, β = {beta}", xlabel="n")
-            axis.set_xticks(sizes, [str(n) for n in sizes])
+        axis.plot(betas, betas, color="k", lw=0.8, ls=(0, (1, 2)))
+        tidy(axis, SIDES[side].format(bound=lines[0]["bound"]))
+        axis.set_xlabel("true β")
+    axes[0][0].set_ylabel("estimate, mean ± 1 standard deviation")
+    handles, labels = axes[0][1].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
+    title = TITLES[network].format(nodes=plan.nodes)
+    figure.suptitle(f"{title}; ε = 5; {plan.runs} runs for each β", fontsize=11)
+    finish(figure, plan, name)
+
+
+def beta(plan):
+    """Figure 1."""
+    over_beta(plan, compute(plan, "beta"), "ER", "figure01_er_beta")
+
+
+def along(plan, lines, networks, xs, name, title, xlabel, log_x):
+    """Figures 2–5: mean squared error along a family of networks."""
+    figure, axes = panel(2, 2)
+    for row, beta in enumerate(plan.pair):
+        for axis, side in zip(axes[row], SIDES, strict=True):
+            for epsilon in plan.three:
+                for kind, style in STYLES.items():
+                    if kind == "laplace" or (kind == "mple" and epsilon != plan.three[0]):
+                        continue
+                    if kind == "ours" and epsilon != plan.three[0]:
+                        continue  # they lie on each other
+                    found = {}
+                    for x, network in zip(xs, networks, strict=True):
+                        for each in rows_of(lines, network, beta=beta, epsilon=epsilon):
+                            if kind in each["methods"]:
+                                found[x] = each["methods"][kind][side]
+                    numbers = np.array(list(found.values()))
+                    text = style["label"] if kind == "mple" else f"{style['label']}, ε = {epsilon:g}"
+                    if kind == "gaussian":
+                        text = f"as printed, ε = {epsilon:g}"
+                    band = 2 * numbers[:, ERROR]
+                    line(axis, [*found], numbers[:, MSE], band=band, **{**style, "label": text})
+            bound = lines[0]["bound"]
+            axis.set_yscale("log")
+            if log_x:
+                axis.set_xscale("log")
+            tidy(axis, f"β = {beta}, {SIDES[side].format(bound=bound)}")
+            name_lines(axis)
+            shown = [x for k, x in enumerate(xs) if not log_x or k < 3 or k % 2 == 0]
+            axis.set_xticks(shown, [f"{x:g}" for x in shown])
             axis.minorticks_off()
-            axis.legend(frameon=False, fontsize="x-small")
-    for axis in axes[:, 0]:
-        axis.set_ylabel("cost of privacy E(β̂priv − β̂)²")
-    figure.suptitle(f"ε = 5; {note(given)}", fontsize="medium")
-    (Path(given.out) / "rates.md").write_text(
+            axis.set_xlabel(xlabel if row else "")
+        axes[row][0].set_ylabel("mean squared error")
+    figure.suptitle(f"{title}; {plan.runs} runs; bands: ± 2 standard errors", fontsize=11)
+    finish(figure, plan, name)
+
+
+def size(plan):
+    """Figures 2 and 3."""
+    names = [f"n = {n}" for n in plan.sizes]
+    title = "Erdős–Rényi, p = n^(−1/3), δ = 1/n"
+    lines = compute(plan, "size")
+    along(plan, lines, names, plan.sizes, "figure02_03_er_size", title, "number of nodes n", True)
+
+
+def density(plan):
+    """Figures 4 and 5."""
+    names = [f"α = {power}" for power in plan.powers]
+    title = f"Erdős–Rényi, n = {plan.nodes}, p = n^(−α), δ = 1/n"
+    lines = compute(plan, "density")
+    along(plan, lines, names, plan.powers, "figure04_05_er_density", title, "α", False)
+
+
+def networks(plan):
+    """Figures 6 and 9."""
+    graph = stand_in(plan.people)
+    cases = [("made up, after the HIV study", graph, stand_in_outcomes(graph))]
+    if plan.blogs:
+        cases.append(("political blogs (Adamic & Glance 2005)", *bench.blogs()))
+    figure, axes = panel(1, len(cases))
+    for axis, (title, graph, outcomes) in zip(axes[0], cases, strict=True):
+        place = nx.spring_layout(graph, seed=1, iterations=80, k=1.6 / len(graph) ** 0.5)
+        nx.draw_networkx_edges(graph, place, ax=axis, width=0.3, edge_color="0.7")
+        for want, colour, shape in ((False, "#9ecae1", "o"), (True, ORANGE, "^")):
+            some = [node for node in graph if bool(outcomes[node]) is want]
+            nx.draw_networkx_nodes(
+                graph, place, some, 10, colour, shape, ax=axis, linewidths=0.2, edgecolors="0.3"
+            )
+        up = sum(bool(value) for value in outcomes.values())
+        axis.set_title(f"{title}\n{len(graph)} nodes, {up} positive (triangles)", fontsize=10)
+        axis.axis("off")
+    finish(figure, plan, "figure06_09_networks")
+
+
+def synthetic(plan):
+    """Figures 7 and 10."""
+    lines = compute(plan, "synthetic")
+    over_beta(plan, lines, "made up", "figure07_made_up_beta")
+    if plan.blogs:
+        over_beta(plan, lines, "blogs", "figure10_blogs_beta")
+
+
+def cost(plan):
+    """Figures 8 and 11: E(β̂priv − β̂)² on one set of outcomes."""
+    lines = compute_cost(plan)
+    figure, axes = panel(1, len(lines))
+    for axis, each in zip(axes[0], lines, strict=True):
+        for kind, rows in each["methods"].items():
+            numbers = np.array(rows)
+            style = STYLES[kind]
+            line(axis, each["epsilons"], numbers[:, 0], band=numbers[:, 1], **style)
+        axis.set(xscale="log", yscale="log", xlabel="ε")
+        axis.set_xticks(each["epsilons"], [f"{e:g}" for e in each["epsilons"]], fontsize=8)
+        axis.minorticks_off()
+        tidy(axis, f"{TITLES[each['network']]}, MPLE {each['mple']:.2f}")
+        name_lines(axis)
+    axes[0][0].set_ylabel(r"cost of privacy $E(\hat{\beta}^{priv} - \hat{\beta})^2$")
+    text = f"{plan.runs} draws of noise, bands: ± 1 standard deviation over 100 such"
+    figure.suptitle(text, fontsize=11)
+    finish(figure, plan, "figure08_11_cost")
+
+
+def epsilon(plan):
+    """Figure 12."""
+    lines = compute(plan, "epsilon")
+    names = list(dict.fromkeys(each["network"] for each in lines))
+    figure, axes = panel(2, len(names))
+    for row, beta in enumerate(plan.pair):
+        for axis, network in zip(axes[row], names, strict=True):
+            found = rows_of(lines, network, beta=beta)
+            xs = [each["epsilon"] for each in found]
+            for kind, style in STYLES.items():
+                numbers = np.array([each["methods"][kind]["line"] for each in found])
+                line(axis, xs, numbers[:, MSE], band=2 * numbers[:, ERROR], **style)
+            numbers = np.array([each["methods"]["gaussian"]["clipped"] for each in found])
+            style = {**STYLES["gaussian"], "marker": "o", "mfc": "white", "label": "… clipped"}
+            line(axis, xs, numbers[:, MSE], **style)
+            axis.set(xscale="log", yscale="log", xlabel="ε" if row else "")
+            axis.set_xticks([0.5, 1, 2, 5, 10, 25, 100], ["0.5", "1", "2", "5", "10", "25", "100"])
+            axis.minorticks_off()
+            tidy(axis, f"{TITLES[network].format(nodes=plan.nodes)}, β = {beta}")
+            name_lines(axis, 2.2)
+        axes[row][0].set_ylabel("mean squared error")
+    text = f"{plan.runs} runs; bands: ± 2 standard errors; clipped to [0, 3] on ER, [0, 5] elsewhere"
+    figure.suptitle(text, fontsize=11)
+    finish(figure, plan, "figure12_epsilon")
+
+
+def around(plan):
+    """Figure 13: β in a range around the estimate from the data."""
+    lines = compute(plan, "around")
+    names = list(dict.fromkeys(each["network"] for each in lines))
+    figure, axes = panel(2, len(names))
+    marks = ("v", "s", "o", "D", "^")
+    greys = ("#c6dbef", "#9ecae1", "#6baed6", "#3182bd", "#08519c")
+    reds = ("#fdd0a2", "#fdae6b", "#fd8d3c", "#e6550d", "#a63603")
+    for row, (kind, colours) in enumerate((("gaussian", reds), ("ours", greys))):
+        for axis, network in zip(axes[row], names, strict=True):
+            betas = sorted({each["beta"] for each in lines if each["network"] == network})
+            for beta, colour, mark in zip(betas, colours, marks, strict=True):
+                found = rows_of(lines, network, beta=beta)
+                numbers = np.array([each["methods"][kind]["line"] for each in found])
+                xs = [each["epsilon"] for each in found]
+                text = f"β = {beta:g}"
+                options = {"color": colour, "marker": mark, "label": text}
+                line(axis, xs, numbers[:, MSE], band=2 * numbers[:, ERROR], **options)
+            axis.set(xscale="log", yscale="log", xlabel="ε" if row else "")
+            axis.set_xticks(plan.six, [f"{e:g}" for e in plan.six])
+            axis.minorticks_off()
+            tidy(axis, f"{TITLES[network]}, β̂ = {HATS[network]}: {STYLES[kind]['label']}")
+            name_lines(axis, 1.3)
+        axes[row][0].set_ylabel("mean squared error")
+    figure.suptitle(f"{plan.runs} runs; bands: ± 2 standard errors", fontsize=11)
+    finish(figure, plan, "figure13_around")
+
+
+def rates(plan):
+    """Slopes in log n of log MSE and log cost of privacy: Theorem 3.2, Corollaries 3.1, 3.2."""
+    families = {
+        "ER, p = n^(−1/3)": (compute(plan, "size"), plan.sizes[-8:], -1 / 3),
+        "regular, D ≈ √n": (compute(plan, "regular"), plan.regular, -1 / 2),
+    }
+    out = ["| network | β | theory: sampling, privacy | method | slope of MSE | of cost |"]
+    out += ["|---|---|---|---|---:|---:|"]
+    figure, axes = panel(2, 2)
+    for row, (title, (lines, sizes, power)) in enumerate(families.items()):
+        for axis, beta in zip(axes[row], plan.pair, strict=True):
+            theory = (power, 2 * power) if beta < 1 else (-1.0, -2.0)
+            for kind, style in STYLES.items():
+                found = {}
+                for n in sizes:
+                    for each in rows_of(lines, f"n = {n}", beta=beta, epsilon=5.0):
+                        if kind in each["methods"]:
+                            found[n] = each["methods"][kind]
+                errors = [each["line"][MSE] for each in found.values()]
+                costs = [each.get("cost", math.nan) for each in found.values()]
+                slopes = [np.polyfit(np.log([*found]), np.log(v), 1)[0] for v in (errors, costs)]
+                texts = ["" if math.isnan(slope) else f"{slope:.2f}" for slope in slopes]
+                expected = f"{theory[0]:.2f}, {theory[1]:.2f}".replace("-", "−")
+                out.append(
+                    f"| {title} | {beta} | {expected} | {style['label']} | "
+                    + " | ".join(text.replace("-", "−") for text in texts)
+                    + " |"
+                )
+                if kind != "mple":
+                    line(axis, [*found], costs, **style)
+            guide = np.array(sizes, float) ** theory[1]
+            top = axis.get_ylim()[1]
+            text = f"slope {theory[1]:.2f}".replace("-", "−")
+            line(axis, sizes, guide / guide[0] * top / 3, label=text, color="k", ls=(0, (1, 2)))
+            axis.set(xscale="log", yscale="log", xlabel="n" if row else "")
+            axis.set_xticks(sizes[:: 1 if row else 2], [str(n) for n in sizes[:: 1 if row else 2]])
+            axis.minorticks_off()
+            tidy(axis, f"{title}, β = {beta}")
+            name_lines(axis, 1.35)
+        axes[row][0].set_ylabel(r"cost of privacy $E(\hat{\beta}^{priv} - \hat{\beta})^2$")
+    figure.suptitle(f"ε = 5; {plan.runs} runs; over the real line", fontsize=11)
+    text = (
         "# How fast peer-effect estimates improve with the network\n\n"
-        f"Slopes in log n, n = {sizes}, ε = 5, {note(given)}.\n\n" + "\n".join(out) + "\n"
+        f"Slopes in log n at ε = 5, {plan.runs} runs; Erdős–Rényi n = {plan.sizes[-8:][0]} to "
+        f"{plan.sizes[-1]} (ours to {plan.own_sizes[-1]}), regular graphs n = {plan.regular[0]} to "
+        f"{plan.regular[-1]}. Algorithm 1 and the MPLE over the real line.\n\n"
     )
-    print("\n".join(out))
-    finish(figure, given, "rates")
+    (plan.out / "rates.md").write_text(text + "\n".join(out) + "\n\n![rates](rates.png)\n")
+    finish(figure, plan, "rates")
 
 
 FIGURES = {
     "networks": networks,
     "cost": cost,
-    "beta": beta,
     "synthetic": synthetic,
     "around": around,
     "epsilon": epsilon,
+    "beta": beta,
     "size": size,
     "density": density,
     "rates": rates,
 }
 
 
-def main():
+def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("figure", choices=[*FIGURES, "all"])
-    parser.add_argument("--studies", type=int, default=200)
-    parser.add_argument("--draws", type=int, default=10)
-    parser.add_argument("--cache", help="a folder that keeps simulated curves between runs")
-    parser.add_argument("--out", default=str(ROOT / "docs" / "figures" / "prising"))
-    given = parser.parse_args()
-    Path(given.out).mkdir(parents=True, exist_ok=True)
+    parser.add_argument("--quick", action="store_true", help="tiny settings, to try the program")
+    parser.add_argument("--cache", type=Path, help="a folder that keeps simulated curves")
+    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "figures" / "prising")
+    given = parser.parse_args(arguments)
+    given.out.mkdir(parents=True, exist_ok=True)
+    plan = Plan.small(given.out) if given.quick else Plan(out=given.out, cache=given.cache)
     for name in FIGURES if given.figure == "all" else [given.figure]:
-        FIGURES[name](given)
+        FIGURES[name](plan)
 
 
 if __name__ == "__main__":

@@ -63,7 +63,8 @@ class PeerEffect(Learner):
     * `weight`: the edge attribute to use as weight; without it every edge weighs 1;
     * `missing`: "error", or "negative": nodes without an outcome are read as −1;
     * `prevalence`: a public guess of the share of +1, for advice only;
-    * `calibration`: "tight", or "as-printed": the PrIsing paper's constants, for study;
+    * `calibration`: "tight", or "as-printed": the PrIsing paper's constants, for study. Like "mple"
+      it gives the root over all real β, and no bound cuts it off;
     * `cache`: a folder in which simulated curves are kept; they depend on the network and, above
       5,000 nodes, on released numbers. Fits that are NOT PRIVATE neither read nor write it.
 
@@ -253,7 +254,7 @@ class PeerEffect(Learner):
         check_missing(self.missing)
         read = open_outcomes(outcomes, network.names, self.missing, self.schema)
         if method == "mple":
-            beta = maximum_pseudolikelihood(network.couplings, read(), float(self.bound))
+            beta = maximum_pseudolikelihood(network.couplings, read())
         else:
             beta = measure_as_printed(network, read, self.budget, self.insecure_seed)
         self.released_, self.cost_, self.adjacency_ = None, NON_PRIVATE, Adjacency.FLIP_OUTCOME
@@ -315,7 +316,7 @@ class PeerEffect(Learner):
         if self.estimate_ is not None:
             parameters = tuple(triple[0] for triple in self.estimate_.parameters.values())
         if not math.isfinite(self.beta_):
-            raise InputError("the as-printed equation has no solution here: nothing to simulate.")
+            raise InputError("no finite β solves the equation here: nothing to simulate.")
         found = simulate_outcomes(
             self.network_, extras, parameters, self.release_, check_count(n, 1), check_rng(rng)
         )

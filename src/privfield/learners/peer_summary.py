@@ -55,7 +55,7 @@ def odds_text(
     """β in words, for an edge of median coupling."""
     coupling = network.typical_coupling
     if not math.isfinite(beta):
-        return "No β solves the equation."
+        return "No finite β solves the equation."
     text = (
         "If one more neighbour is positive instead of negative, the odds of a positive outcome are "
         f"multiplied by {odds_factor(beta, coupling):.3g}"

@@ -8,15 +8,21 @@ from fractions import Fraction
 import networkx as nx
 import numpy as np
 import pytest
+from scipy.optimize import brentq
 from scipy.sparse import csr_array
 from scipy.stats import chi2
 
 import privfield as pf
 from privfield.audit.promise import check_world
 from privfield.data.network.read import read_network
-from privfield.estimation.peers.mple import maximum_pseudolikelihood, root
+from privfield.estimation.peers.mple import maximum_pseudolikelihood, roots
 from privfield.mechanisms.peers import objective
-from privfield.mechanisms.peers.as_printed import printed_constants, printed_draws
+from privfield.mechanisms.peers.as_printed import (
+    printed_constants,
+    printed_draws,
+    printed_noise,
+    printed_runs,
+)
 from privfield.mechanisms.peers.laws import first_crossing
 from privfield.mechanisms.peers.objective import (
     SHIFT,
@@ -167,7 +173,7 @@ def test_without_noise_and_ridge_it_is_the_pseudolikelihood_root():
     network = read_network(nx.karate_club_graph())
     club = np.array([d == "Officer" for _, d in nx.karate_club_graph().nodes(data="club")])
     signs = np.where(club, 1, -1).astype(np.int8)
-    beta = maximum_pseudolikelihood(network.couplings, signs, 10.0)
+    beta = maximum_pseudolikelihood(network.couplings, signs)
     plan = replace(
         plan_objective(network, Fraction(1), Fraction(5), Fraction(1)), ridge=Fraction(1, 10**12)
     )
@@ -175,19 +181,30 @@ def test_without_noise_and_ridge_it_is_the_pseudolikelihood_root():
     assert (cell - 1) / 256 < beta <= cell / 256
 
 
-def test_pseudolikelihood_maximises_the_product_of_conditionals():
+@pytest.mark.parametrize("sign", [1, -1], ids=["attract", "repel"])
+def test_pseudolikelihood_maximises_the_product_of_conditionals(sign):
+    """Over the real line: a grid search finds the same β, also where it is negative."""
     network = read_network(nx.karate_club_graph())
     signs = np.random.default_rng(1).choice([-1, 1], 34).astype(np.int8)
     signs[:17] = 1
+    if sign < 0:  # neighbours mostly differ
+        signs = np.where(np.linalg.eigh(network.couplings.toarray())[1][:, 0] > 0, 1, -1)
     pulls = network.couplings @ signs
-    grid = np.linspace(0, 5, 50_001)
+    grid = np.linspace(-5, 5, 100_001)
     logs = grid[:, None] * signs * pulls - np.logaddexp(
         grid[:, None] * pulls, -grid[:, None] * pulls
     )
     best = grid[np.argmax(logs.sum(axis=1))]
-    assert maximum_pseudolikelihood(network.couplings, signs, 5.0) == pytest.approx(best, abs=2e-4)
-    assert root(network.couplings, np.ones(34, dtype=np.int8)) == np.inf
-    assert maximum_pseudolikelihood(network.couplings, np.ones(34, dtype=np.int8), 5.0) == 5.0
+    assert np.sign(best) == sign
+    assert maximum_pseudolikelihood(network.couplings, signs) == pytest.approx(best, abs=2e-4)
+
+
+def test_pseudolikelihood_is_infinite_where_all_agree_or_all_disagree():
+    ring = read_network(nx.cycle_graph(8))
+    agree = np.ones(8, dtype=np.int8)
+    disagree = np.array([1, -1] * 4, dtype=np.int8)
+    assert roots(ring.couplings, [agree, disagree]).tolist() == [np.inf, -np.inf]
+    assert np.isfinite(roots(ring.couplings, [agree, disagree], slope=1e-6)).all()
 
 
 def test_release_stays_in_bounds(tmp_path):
@@ -248,7 +265,28 @@ def test_printed_constants_are_the_papers():
     assert constants.ridge == pytest.approx(24 / (2.0 * 6) * max(j @ d))
     assert constants.scale == pytest.approx(constants.zeta * math.sqrt(8 * math.log(200) + 8) / 2)
     assert printed_constants(j, 2.0, 0.0).scale == pytest.approx(constants.zeta)
-    quiet = replace(constants, scale=1e-12)
+
+
+@pytest.mark.parametrize("noise", [0.0, 40.0, -7.0, 3000.0, -3000.0])
+def test_printed_runs_solve_the_printed_equation_on_the_real_line(noise):
+    j = csr_array(np.abs(random_couplings(4, 6)))
     signs = np.array([1, 1, 1, -1, 1, 1], dtype=np.int8)
-    draws = printed_draws(j, signs, quiet, 3, np.random.default_rng(0))
-    assert np.allclose(draws, root(j, signs, constants.ridge), atol=1e-8)
+    constants = printed_constants(j, 2.0, 0.01)
+    pulls = j @ signs
+
+    def equation(beta):  # n times what Algorithm 1 sets to 0
+        return -pulls @ (signs - np.tanh(beta * pulls)) + constants.ridge * beta + noise
+
+    wanted = brentq(equation, -1e4, 1e4, xtol=1e-11)
+    assert printed_runs(j, signs, constants, noise)[0] == pytest.approx(wanted, abs=1e-9)
+
+
+def test_many_printed_draws_are_as_single_runs():
+    j = csr_array(np.abs(random_couplings(4, 6)))
+    signs = np.array([1, 1, 1, -1, 1, 1], dtype=np.int8)
+    constants = printed_constants(j, 2.0, 0.01)
+    draws = printed_draws(j, signs, constants, 200, np.random.default_rng(0))
+    noise = printed_noise(constants, 200, np.random.default_rng(0))
+    single = printed_runs(j, np.tile(signs, (200, 1)), constants, noise)
+    assert (draws < 0).any() and (draws > 0).any()
+    assert np.allclose(draws, single, atol=1e-4)

@@ -5,37 +5,52 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+
+FloatArray = NDArray[np.float64]
+
+_STEPS = 1000
+_CLOSE = 1e-12
 
 
-def root(couplings: Any, signs: NDArray[np.int8], slope: float = 0.0, shift: float = 0.0) -> float:
-    """The β ≥ 0 at which the score plus slope·β + shift is 0; infinite where there is none."""
-    from scipy.optimize import brentq
+def roots(
+    couplings: Any, states: ArrayLike, slope: float = 0.0, shifts: ArrayLike = 0.0
+) -> FloatArray:
+    """The real β with Σ_i m_i tanh(βm_i) + slope·β + shift = σᵀJσ, m = Jσ, for each row of states.
 
-    spins = signs.astype(np.float64)
-    pulls = couplings @ spins
-    energy = float(spins @ pulls)
-    sizes, many = np.unique(np.abs(pulls), return_counts=True)
-    weights = sizes * many
-
-    def score(beta: float) -> float:
-        return float(np.tanh(beta * sizes) @ weights) - energy + slope * beta + shift
-
-    if score(0.0) > 0:
-        return float("inf")  # as printed: the infimum of an empty set
-    if slope == 0 and weights.sum() - energy + shift <= 1e-12 * weights.sum():
-        return float("inf")  # the score only tends to 0: every outcome agrees with its neighbours
-    top = 1.0
-    while score(top) < 0:
-        top *= 2
-        if top > 1e6:
-            return float("inf")
-    return float(brentq(score, 0.0, top, xtol=1e-12, rtol=1e-12))
+    Infinite where there is none: without slope, if all outcomes agree with their neighbours (+∞) or
+    all disagree (−∞).
+    """
+    spins = np.atleast_2d(np.asarray(states, dtype=np.float64))
+    pulls = (couplings @ spins.T).T
+    targets = (spins * pulls).sum(axis=1) - np.asarray(shifts)
+    found = np.sign(targets) * _rise(np.abs(pulls), np.abs(targets), slope)
+    return np.asarray(found, dtype=np.float64)
 
 
-def maximum_pseudolikelihood(couplings: Any, signs: NDArray[np.int8], bound: float) -> float:
-    """The non-private estimate in [0, bound]; 0 where outcomes repel more than they attract."""
-    spins = signs.astype(np.float64)
-    if float(spins @ (couplings @ spins)) <= 0:
-        return 0.0
-    return min(root(couplings, signs), bound)
+def _rise(sizes: FloatArray, targets: FloatArray, slope: float) -> FloatArray:
+    """β ≥ 0 with Σ s tanh(βs) + slope·β = target ≥ 0.
+
+    The left side is concave there, so Newton's steps from 0 never pass the root.
+    """
+    beta = np.zeros(len(sizes))
+    total = sizes.sum(axis=1)
+    endless = (slope == 0) & (targets >= total - _CLOSE * total) & (targets > 0)
+    beta[endless] = np.inf
+    going = np.flatnonzero(~endless & (targets > 0))
+    for _ in range(_STEPS):
+        if not len(going):
+            break
+        some, here = sizes[going], beta[going]
+        bends = np.tanh(here[:, None] * some)
+        values = (some * bends).sum(axis=1) + slope * here
+        rises = (some**2 * (1 - bends**2)).sum(axis=1) + slope
+        steps = (targets[going] - values) / rises
+        beta[going] = here + steps
+        going = going[np.abs(steps) > _CLOSE * (1 + here)]
+    return beta
+
+
+def maximum_pseudolikelihood(couplings: Any, signs: NDArray[np.int8]) -> float:
+    """The non-private estimate: negative where neighbours differ more often than by chance."""
+    return float(roots(couplings, signs)[0])

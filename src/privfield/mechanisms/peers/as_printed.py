@@ -1,6 +1,8 @@
 """PrIsing's Algorithm 1 with its own constants, in floating point: for study, NOT PRIVATE.
 
-Floating-point noise and roots carry residue of the data, so no privacy is claimed here.
+Floating-point noise and roots carry residue of the data, so no privacy is claimed here. The paper
+prints the root over β ≥ 0; its authors solve over the real line, where there always is one, and so
+does this.
 """
 
 from __future__ import annotations
@@ -11,10 +13,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from privfield.data.network.public import PublicNetwork
 from privfield.errors import InputError
+from privfield.estimation.peers.mple import roots
 from privfield.privacy.budgets import ApproxDP, Budget, NonPrivate, PureDP
 
 _POINTS = 2001
@@ -44,6 +47,22 @@ def printed_constants(couplings: Any, epsilon: float, delta: float) -> PrintedCo
     return PrintedConstants(zeta, ridge, False, 2 * zeta / epsilon)
 
 
+def printed_noise(
+    constants: PrintedConstants, draws: int, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """That many draws of b."""
+    if constants.gaussian:
+        return rng.normal(0.0, constants.scale, draws)
+    return rng.laplace(0.0, constants.scale, draws)
+
+
+def printed_runs(
+    couplings: Any, states: NDArray[np.int8], constants: PrintedConstants, noise: ArrayLike
+) -> NDArray[np.float64]:
+    """One run of Algorithm 1 on each row of states, with its own draw of noise."""
+    return roots(couplings, states, constants.ridge, noise)
+
+
 def printed_draws(
     couplings: Any,
     signs: NDArray[np.int8],
@@ -51,24 +70,22 @@ def printed_draws(
     draws: int,
     rng: np.random.Generator,
 ) -> NDArray[np.float64]:
-    """That many runs of Algorithm 1 on one data set; infinite where no β ≥ 0 solves it."""
+    """That many runs of Algorithm 1 on one data set."""
     spins = signs.astype(np.float64)
     pulls = couplings @ spins
-    energy = float(spins @ pulls)
     sizes, many = np.unique(np.abs(pulls), return_counts=True)
     weights = sizes * many
-    kind = rng.normal if constants.gaussian else rng.laplace
-    noise = kind(0.0, constants.scale, draws)
-    # the equation without noise rises with β: tabulate it once and read off every draw's root
-    top = max(20.0, 2 * float((energy - noise).max()) / constants.ridge)
+    targets = float(spins @ pulls) - printed_noise(constants, draws, rng)
+    # what must reach the target is odd in β and rises: tabulate it once and read off every root
+    top = max(20.0, 2 * float(np.abs(targets).max()) / constants.ridge)
     grid = np.concatenate([np.linspace(0, 10, _POINTS), np.geomspace(10, top, _POINTS // 4)[1:]])
     table = np.empty(len(grid))
     for start in range(0, len(grid), 500):
         part = grid[start : start + 500]
         table[start : start + 500] = np.tanh(np.multiply.outer(part, sizes)) @ weights
-    table += constants.ridge * grid - energy
-    found = np.interp(-noise, table, grid)
-    return np.where(-noise < table[0], np.inf, found)
+    table += constants.ridge * grid
+    found = np.sign(targets) * np.interp(np.abs(targets), table, grid)
+    return np.asarray(found, dtype=np.float64)
 
 
 def measure_as_printed(
@@ -84,5 +101,5 @@ def measure_as_printed(
         raise InputError('calibration="as-printed" is for couplings that are not negative.')
     delta = budget.delta if isinstance(budget, ApproxDP) else 0.0
     constants = printed_constants(network.couplings, budget.epsilon, delta)
-    rng = np.random.default_rng(insecure_seed)
-    return float(printed_draws(network.couplings, read(), constants, 1, rng)[0])
+    noise = printed_noise(constants, 1, np.random.default_rng(insecure_seed))
+    return float(printed_runs(network.couplings, read(), constants, noise)[0])

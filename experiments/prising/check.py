@@ -1,0 +1,198 @@
+"""Algorithm 1 as printed against the PrIsing authors' own result files.
+
+    python experiments/prising/check.py [size density epsilon beta blogs stand-in] [--copies 5]
+
+Each copy of a setting is what the authors ran once: a new random graph (or the one network of the
+blogs), 500 outcomes from 100 Glauber sweeps after a random start, their 500 draws of noise (they
+begin each run with R's set.seed(2k), so all settings share them), and the root over the real line.
+Copies go to docs/figures/prising/check.jsonl, one line each; what is there is not run again.
+With the authors' files in ../shared/data/prising, how far they lie from the copies is printed.
+"""
+
+import argparse
+import csv
+import json
+import math
+
+import numpy as np
+from scipy.stats import t as student
+from setting import (
+    ROOT,
+    SWEEPS,
+    authors_noise,
+    bench,
+    random_network,
+    read_network,
+    roots,
+    stand_in,
+    studies,
+)
+
+from privfield.mechanisms.peers.as_printed import printed_constants, printed_runs
+
+KEPT = ROOT / "docs" / "figures" / "prising" / "check.jsonl"
+THEIRS = ROOT.parent / "shared" / "data" / "prising"
+RUNS = 500
+SIZES = (100, 500, 1000, 1500, 2000, 2500, 3000, 3500, 4000)
+POWERS = tuple(round(0.1 * k, 1) for k in range(1, 10))
+THREE = (5.0, 7.5, 10.0)
+ELEVEN = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 10.0, 25.0, 100.0)
+SIX = (5.0, 7.5, 10.0, 20.0, 50.0, 100.0)
+BLOGS_HAT, HIV_HAT = 2.8503, 1.8
+AROUND = (-0.5, -0.25, 0.0, 0.25, 0.5)
+
+
+def settings():
+    """(study, name of the network, how to make copy k of it, the β, the ε)."""
+    for n in SIZES:
+        yield "size", f"n = {n}", lambda k, n=n: random_network(n, 1 / 3, k), (0.5, 1.5), THREE
+    for a in POWERS:
+        yield "density", f"α = {a}", lambda k, a=a: random_network(2000, a, k), (0.5, 1.5), THREE
+    er = lambda k: random_network(2000, 1 / 3, k)  # noqa: E731
+    yield "epsilon", "ER", er, (0.5, 1.5), ELEVEN
+    yield "beta", "ER", er, tuple(np.round(np.arange(0.1, 2.01, 0.1), 1)), (5.0,)
+    if bench.BLOGS.exists():
+        blogs = read_network(bench.blogs()[0])
+        yield "blogs", "blogs", lambda _: blogs, tuple(np.round(np.arange(0, 3.21, 0.2), 1)), (5.0,)
+        yield "blogs-epsilon", "blogs", lambda _: blogs, (0.5, 1.5), ELEVEN
+        around = tuple(round(BLOGS_HAT + step, 4) for step in AROUND)
+        yield "blogs-around", "blogs", lambda _: blogs, around, SIX
+    made_up = read_network(stand_in())
+    yield (
+        "stand-in",
+        "made up",
+        lambda _: made_up,
+        tuple(np.round(np.arange(0, 2.01, 0.1), 1)),
+        (5.0,),
+    )
+    yield "stand-in-epsilon", "made up", lambda _: made_up, (0.5, 1.5), ELEVEN
+    around = tuple(round(HIV_HAT + step, 4) for step in AROUND)
+    yield "stand-in-around", "made up", lambda _: made_up, around, SIX
+
+
+def compute(chosen, copies):
+    """Fill the file."""
+    noise = authors_noise(RUNS)
+    done = {(line["study"], line["network"], line["copy"]) for line in kept()}
+    for copy in range(copies):
+        for study, name, make, betas, epsilons in settings():
+            if study.split("-e")[0].split("-a")[0] not in chosen or (study, name, copy) in done:
+                continue
+            network = make(copy)
+            cells = {}
+            for beta in betas:
+                states = studies(network, beta, RUNS, 100 + copy, sweeps=SWEEPS)
+                cells[f"{beta:g}"] = {"inf": about(roots(network.couplings, states), beta)}
+                for epsilon in epsilons:
+                    constants = printed_constants(network.couplings, epsilon, 1 / network.nodes)
+                    found = printed_runs(
+                        network.couplings, states, constants, noise * constants.scale
+                    )
+                    cells[f"{beta:g}"][f"{epsilon:g}"] = about(found, beta)
+            line = {"study": study, "network": name, "copy": copy, "runs": RUNS, "cells": cells}
+            with KEPT.open("a") as file:
+                file.write(json.dumps(line) + "\n")
+            print(f"copy {copy}: {study}, {name}", flush=True)
+
+
+def about(found, beta):
+    """[mean, standard deviation, mean squared error], to five digits."""
+    values = found.mean(), found.std(ddof=1), ((found - beta) ** 2).mean()
+    return [float(f"{value:.5g}") for value in values]
+
+
+def kept():
+    """The lines of the file."""
+    if not KEPT.exists():
+        return []
+    return [json.loads(line) for line in KEPT.read_text().splitlines()]
+
+
+def theirs(folder=THEIRS):
+    """((study, network, β, ε, which number), the authors' value) for each number in their files."""
+    pairs = {"le1": "0.5", "ge1": "1.5"}
+    ends = {"e1": "5", "e2": "7.5", "e3": "10"}
+    for file, study, key in (("mse_by_size", "size", "N"), ("mse_by_density", "density", "alpha")):
+        for row in read(folder / f"{file}.csv"):
+            place = f"n = {row['N']}" if key == "N" else f"α = {float(row['alpha']):g}"
+            for column, value in row.items():
+                parts = column.split(".")
+                if len(parts) > 1:
+                    epsilon = ends[parts[2]] if parts[0] == "p" else "inf"
+                    yield (study, place, pairs[parts[1]], epsilon, 2), float(value)
+    for file, study, place in (
+        ("er", "epsilon", "ER"),
+        ("blogs", "blogs-epsilon", "blogs"),
+        ("hiv", "stand-in-epsilon", "made up"),
+    ):
+        for row in read(folder / f"mse_by_epsilon_{file}.csv"):
+            for column, beta in (("p.le1", "0.5"), ("p.ge1", "1.5")):
+                yield (study, place, beta, f"{float(row['Epsilon']):g}", 2), float(row[column])
+    studies_of = {"1": ("beta", "ER"), "7": ("stand-in", "made up"), "10": ("blogs", "blogs")}
+    for row in read(folder / "estimates_by_beta.csv"):
+        study, place = studies_of[row["figure"].split()[0]]
+        epsilon = "5" if row["estimate"] == "private" else "inf"
+        for number, column in enumerate(("mean", "sd")):
+            beta = f"{float(row['beta']):g}"
+            yield (study, place, beta, epsilon, number), float(row[column])
+    for file, study, place, hat in (
+        ("blogs", "blogs-around", "blogs", BLOGS_HAT),
+        ("hiv", "stand-in-around", "made up", HIV_HAT),
+    ):
+        for row in read(folder / f"figure13_{file}.csv"):
+            for number, step in enumerate(AROUND, 1):
+                epsilon = row["epsilon"].lower()
+                beta = f"{round(hat + step, 4):g}"
+                yield (study, place, beta, epsilon, 2), float(row[f"beta{number}"])
+
+
+def read(path):
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def compare(lines, folder=THEIRS):
+    """(key, the authors' value, mean of the copies, the two-sided p-value) for each number.
+
+    The authors' value and the copies are draws of one law if their program and ours do the same:
+    the difference over √(1 + 1/copies) standard deviations of the copies then follows Student's t.
+    """
+    copies = {}
+    for line in lines:
+        for beta, row in line["cells"].items():
+            for epsilon, values in row.items():
+                for number, value in enumerate(values):
+                    key = (line["study"], line["network"], beta, epsilon, number)
+                    copies.setdefault(key, []).append(value)
+    for key, value in theirs(folder):
+        mine = np.array(copies.get(key, ()))
+        if len(mine) < 3:
+            continue
+        score = (value - mine.mean()) / (mine.std(ddof=1) * math.sqrt(1 + 1 / len(mine)))
+        yield key, value, float(mine.mean()), 2 * float(student.sf(abs(score), len(mine) - 1))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    names = ["size", "density", "epsilon", "beta", "blogs", "stand-in"]
+    parser.add_argument("studies", nargs="*", default=names)
+    parser.add_argument("--copies", type=int, default=5)
+    given = parser.parse_args()
+    compute(given.studies, given.copies)
+    if THEIRS.exists():
+        found = {}
+        for key, value, mine, p in compare(kept()):
+            found.setdefault(key[0], []).append((p, value, mine, key))
+        print("| study | numbers | p < 0.05 | p < 0.01 | smallest p | theirs / ours, median |")
+        print("|---|---:|---:|---:|---:|---:|")
+        for study, rows in found.items():
+            ps = np.array([row[0] for row in rows])
+            ratios = [value / mine for _, value, mine, key in rows if key[4]]
+            print(
+                f"| {study} | {len(ps)} | {(ps < 0.05).mean():.1%} | {(ps < 0.01).mean():.1%} | "
+                f"{ps.min():.2g} | {np.median(ratios):.3f} |"
+            )
+
+
+if __name__ == "__main__":
+    main()
