@@ -3,11 +3,11 @@
     python experiments/prising/figures.py beta | size | density | networks | synthetic | cost |
         epsilon | around | rates | all   [--quick] [--cache FOLDER] [--out FOLDER]
 
-At the paper's settings: 500 runs; see `runs.py` for the files that keep them. Algorithm 1 as printed
-is shown over the real line, as its authors solve it, and clipped to [0, bound]; the non-private MPLE
-is treated alike; `PeerEffect`'s default beside them. `--quick` tries the program at tiny settings.
-Political blogs are read from ../shared/data if present. The HIV network may not be passed on: a
-made-up one stands in.
+At the paper's settings: 500 runs; see `runs.py` for the files that keep them. Algorithm 1 as
+printed is shown over the real line, as its authors solve it, and clipped to [0, bound]; the
+non-private MPLE is treated alike; `PeerEffect`'s default beside them. `--quick` tries the program
+at tiny settings. Political blogs are read from ../shared/data if present. The HIV network may not
+be passed on: a made-up one stands in.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from runs import HATS, Plan, compute, compute_cost
 from setting import ROOT, bench, stand_in, stand_in_outcomes
 
 mpl.use("Agg")
-import matplotlib.pyplot as plt  # noqa: E402
+import matplotlib.pyplot as plt
 
 GREY, ORANGE, GOLD, BLUE = "#444444", "#D55E00", "#E69F00", "#0072B2"
 STYLES = {  # told apart in grey as well: by marker and dash
@@ -166,9 +166,9 @@ def along(plan, lines, networks, xs, name, title, xlabel, log_x):
                             if kind in each["methods"]:
                                 found[x] = each["methods"][kind][side]
                     numbers = np.array(list(found.values()))
-                    text = style["label"] if kind == "mple" else f"{style['label']}, ε = {epsilon:g}"
-                    if kind == "gaussian":
-                        text = f"as printed, ε = {epsilon:g}"
+                    text = style["label"].removesuffix(", δ = 1/n")
+                    if kind != "mple":
+                        text += f", ε = {epsilon:g}"
                     band = 2 * numbers[:, ERROR]
                     line(axis, [*found], numbers[:, MSE], band=band, **{**style, "label": text})
             bound = lines[0]["bound"]
@@ -272,7 +272,7 @@ def epsilon(plan):
             tidy(axis, f"{TITLES[network].format(nodes=plan.nodes)}, β = {beta}")
             name_lines(axis, 2.2)
         axes[row][0].set_ylabel("mean squared error")
-    text = f"{plan.runs} runs; bands: ± 2 standard errors; clipped to [0, 3] on ER, [0, 5] elsewhere"
+    text = f"{plan.runs} runs; bands: ± 2 standard errors; clipped to [0, 3] on ER, else [0, 5]"
     figure.suptitle(text, fontsize=11)
     finish(figure, plan, "figure12_epsilon")
 
