@@ -115,6 +115,7 @@ class Mechanism(ABC, Generic[R]):
         A job that was charged and cut off goes on from its journal; a finished one does not need
         its data. No exception shows which way a private run went.
         """
+        self._check_unit()
         ledger, cost = self.terms.ledger, self.cost
         if ledger is None or isinstance(cost, NonPrivate):
             if ledger is not None:
@@ -166,6 +167,15 @@ class Mechanism(ABC, Generic[R]):
         """The laws that it really draws from, step after step; made-up data."""
         return tuple(draw.law for draw in self.trace(data))
 
+    def _check_unit(self) -> None:
+        """Rows of people are no units of their own: their number, too, is private then."""
+        schema = getattr(self, "schema", None)
+        if isinstance(schema, Schema) and schema.unit is not None and self.terms.unit.is_row:
+            raise InputError(
+                "unit must be the schema's, all that stands under one value of "
+                f"{schema.unit.column!r}; got one row."
+            )
+
     def _run(self, run: Run[R], journal: Journal | None, name: str) -> R:
         try:
             return run(self.terms.randomness(journal))
@@ -206,7 +216,9 @@ class Additive(Mechanism[R]):
 
 def without_traces(error: BaseException, title: str) -> BaseException:
     """The error without what it could tell of a private run: frames, causes, foreign texts."""
-    known = isinstance(error, KeyboardInterrupt | SystemExit | MemoryError | InputError)
+    if isinstance(error, MemoryError):  # whose text may say how many rows there are
+        return MemoryError(f"{title}: there is not enough memory.")
+    known = isinstance(error, KeyboardInterrupt | SystemExit | InputError)
     if not known and not getattr(error, LISTENER, False):
         return RuntimeError(
             f"{title}: the run stopped with {type(error).__name__}. Nothing more is shown, since "

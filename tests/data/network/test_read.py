@@ -155,6 +155,8 @@ DOWN = [
     Decimal("sNaN"),
     object(),
     [1],
+    np.array(1),
+    np.ma.masked,
     1j,
     float("-inf"),
 ]

@@ -163,9 +163,8 @@ def _as_array(outcomes: Any, nodes: int) -> NDArray[Any]:
         array = np.empty(len(outcomes), dtype=object)
         for i, value in enumerate(outcomes):
             array[i] = value
-        rows = [len(value) for value in array if isinstance(value, list | tuple | np.ndarray)]
-        if rows and len(rows) == len(array):  # a table, not odd values here and there
-            raise _wrong_shape(nodes, (len(array), max(rows)))
+        if len(array) and all(map(_is_row, array)):  # a table, not odd values here and there
+            raise _wrong_shape(nodes, (len(array), len(array[0])))
     else:
         raise InputError(
             "outcomes must be a mapping from nodes, an array in node order, or the path of a CSV "
@@ -176,6 +175,11 @@ def _as_array(outcomes: Any, nodes: int) -> NDArray[Any]:
     if array.dtype.kind not in "biufOUS":
         raise InputError(f"outcomes must be numbers; got dtype {array.dtype}.")
     return array
+
+
+def _is_row(value: Any) -> bool:
+    """Whether it is several values; an array without axes is one."""
+    return isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim > 0)
 
 
 def _signs(values: NDArray[Any], positive: str | None) -> Signs:
