@@ -217,6 +217,9 @@ def test_a_header_has_two_cells(tmp_path, header):
     path.write_text(f"{header}\na,1\nb,Yes\n")
     with pytest.raises(pf.InputError, match="two cells"):
         open_outcomes(path, ("a", "b"))
+    path.write_text(f"{header},x\ra,1\rb,Yes\r")  # one line
+    with pytest.raises(pf.InputError, match="two cells"):
+        open_outcomes(path, ("a", "b"))
     path.write_text("my node;hiv\na,true\nb,no\n")
     assert open_outcomes(path, ("a", "b"))().tolist() == [1, -1]
 

@@ -310,6 +310,13 @@ def test_utf_16(tmp_path: Path) -> None:
     assert problem(path) == "path: 'FILE' is UTF-16 text; save it as UTF-8."
 
 
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
+def test_no_record_makes_a_file_utf_16(tmp_path: Path, end: bytes) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes(end.join([b"a,b", b"yes,1", b"\0,2", b"no,3"]))
+    assert rows(path) == [(2, 1), (0, 2), (1, 3)]
+
+
 @pytest.mark.parametrize(
     "text", [b'"a,b\n' + b"CANARY," * 40_000, b"CANARY," * 200_000, b'"' + b"a,b\n" * 300_000]
 )

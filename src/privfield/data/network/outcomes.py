@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import os
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import suppress
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -106,12 +107,14 @@ def _read_file(path: str | os.PathLike[str], names: Sequence[Hashable]) -> dict[
 def _check_header(line: str) -> None:
     """A first line that names no node is a header, and must have two cells."""
     mark = next((mark for mark in "\t;," if mark in line), " ")
-    cells = next(csv.reader([line.strip()], delimiter=mark, skipinitialspace=True))
-    if len(cells) != 2:
-        raise InputError(
-            "outcomes: the first line of the file names no node, and is no header of two cells "
-            f'such as "node,outcome"; it has {len(cells)}.'
-        )
+    with suppress(csv.Error):  # a carriage return alone ends no line
+        cells = next(csv.reader([line.strip()], delimiter=mark, skipinitialspace=True))
+        if len(cells) == 2:
+            return
+    raise InputError(
+        "outcomes: the first line of the file names no node, and is no header of two cells such as "
+        '"node,outcome".'
+    )
 
 
 def _split_line(line: str) -> tuple[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import re
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -43,7 +44,7 @@ def read_headers(start: bytes, where: str) -> list[Header]:
         raise InputError(
             f"{where} is a spreadsheet with another name. Export the table as CSV (UTF-8)."
         )
-    first = start.partition(b"\n")[0]
+    first = re.split(rb"[\r\n]", start, maxsplit=1)[0]  # what stands below is records
     if start.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in first:
         raise InputError(f"{where} is UTF-16 text; save it as UTF-8.")
     return [_header(start, delimiter, where) for delimiter in _DELIMITERS]
