@@ -198,7 +198,7 @@ def test_one_is_not_many(call, desk):
     (desk / "one.csv").write_text("a\nno\n")
     assert "1 column," in call("init", "one.csv", "--levels", "no,yes", "-o", "one.toml")[1]
     code, out, err = call("fit", "one.csv", "-s", "one.toml", "-e", "1", "-y", "-o", "one.pf")
-    assert "1 variable, 0 related pairs" in out and "a noisy table of 1 variable" in err
+    assert "1 variable, 0 pairs linked in the model" in out and "a noisy table of 1 variable" in err
     out = call("sample", "one.pf", "-n", "1", "-o", "r.csv")[1]
     assert "1 synthetic row of 1 variable." in out
     code, out, err = call("query", "one.pf", "a=yes", "--json")

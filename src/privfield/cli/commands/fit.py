@@ -136,7 +136,9 @@ def fit(
         )
         return
     say_stamp(model.stamp)
-    say(f"Wrote {target}: {counted(len(rules), 'variable')}, {counted(edges, 'related pair')}.")
+    say(
+        f"Wrote {target}: {counted(len(rules), 'variable')}, {counted(edges, 'pair')} linked in the model."
+    )
     if not model.stamp:
         say(f"Promise: {card.promise()}.")
     after = purse.summary()
@@ -144,7 +146,9 @@ def fit(
         before = "" if after["jobs"] else ", charged before"
         left = in_words(purse.ledger.remaining)
         say(f"Ledger: {ledger}, job {purse.job}{before}; {left} left.")
-    note(f"Next, at no further cost: privfield report {target} -o report.html")
+    note(
+        f"Next, which links stand out, at no further cost: privfield report {target} -o report.html"
+    )
 
 
 def _promise_error(ways: Sequence[Forecast], study: Study, open_choice: bool) -> float | None:
