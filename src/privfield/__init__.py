@@ -22,6 +22,8 @@ PUBLIC = {  # loaded when first asked for: `privfield --help` needs none; types:
     "ChainMeasurements": "privfield.mechanisms.chains.measurements",
     "ChainModel": "privfield.models.chain",
     "check": "privfield.data.check",
+    "compare": "privfield.reporting.comparing",
+    "Comparison": "privfield.reporting.comparing",
     "combine": "privfield.estimation.uncertainty.combining",
     "Combined": "privfield.estimation.uncertainty.combining",
     "Cost": "privfield.privacy.budgets",

@@ -21,6 +21,7 @@ from privfield.cli.arguments.options import flow
 from privfield.cli.commands import (
     audit,
     check,
+    compare,
     demo,
     export,
     fit,
@@ -52,7 +53,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 _COMMANDS = (
-    *(demo, init, check, plan, fit, report, query, sample, export, structure, peer, ledger, audit),
+    *(demo, init, check, plan, fit, report, query, compare, sample, export, structure, peer),
+    *(ledger, audit),
 )  # as --help lists them
 for module in _COMMANDS:  # the command has the name of its file
     name = module.__name__.rpartition(".")[2]

@@ -39,19 +39,26 @@ _ORDERS = {1: "single variables", 2: "pairs of variables", 3: "three variables t
 def common(model: Any, card: Card | None, title: str | None) -> Content:
     """What every page has, whatever the model."""
     stamp = model.stamp
-    head, _, reason = (stamp or "").partition(": ")
     return {
         "title": title or default_title(model),
-        "stamp": stamp,
-        "stamp_head": head if reason else "NOT PRIVATE",
-        "stamp_reason": reason or stamp,
-        "version": __version__,
+        **banner(stamp),
         "protected": words.protected(card, stamp),
         "cost": [] if stamp else words.cost(card),
         "precision": [],
         "citation": words.citation(card.version if card is not None else __version__),
         "facts": facts(model, card),
         "reading": [],
+    }
+
+
+def banner(stamp: str | None) -> Content:
+    """Why a page protects nobody, if so; and what wrote it."""
+    head, _, reason = (stamp or "").partition(": ")
+    return {
+        "stamp": stamp,
+        "stamp_head": head if reason else "NOT PRIVATE",
+        "stamp_reason": reason or stamp,
+        "version": __version__,
     }
 
 

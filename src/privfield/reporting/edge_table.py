@@ -36,6 +36,7 @@ def edge_table(found: Findings, picture: drawing.Drawing | None) -> Content | No
     pale = sum(edge.verdict in ("uncertain", "not measured") for edge in shown)
     level = found.edges.level
     return {
+        "heading": "The edges",
         "texts": [_both_estimates(), _judged_together(level)] if found.intervals else [],
         "caption": "Strength of each edge" + f", with its {level:.0%} interval" * found.intervals,
         "intervals": found.intervals,

@@ -91,10 +91,11 @@ def build_page(
         found = findings(model, measurements, level, negligible, rng)
         tell(progress, "drawing")
         page = graph_page(model, card, found, level, negligible, title)
-    return _render(page)
+    return render(page)
 
 
-def _render(page: dict[str, Any]) -> str:
+def render(page: dict[str, Any]) -> str:
+    """The text of a page with this content."""
     from jinja2 import Environment, StrictUndefined
     from jinja2.loaders import FunctionLoader
 
@@ -103,7 +104,10 @@ def _render(page: dict[str, Any]) -> str:
     )
     network = page.get("network")
     scripts = [_asset("page.js")] + ([_asset("cytoscape.min.js")] if network else [])
-    optional = ("nothing", "peer", "chain", "network", "edges", "higher", "marginals", "fit")
+    optional = (
+        *("nothing", "peer", "chain", "network", "edges", "higher", "marginals"),
+        *("differences", "fit"),
+    )
     everything = {
         **dict.fromkeys(optional),
         **page,

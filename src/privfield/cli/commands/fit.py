@@ -136,9 +136,8 @@ def fit(
         )
         return
     say_stamp(model.stamp)
-    say(
-        f"Wrote {target}: {counted(len(rules), 'variable')}, {counted(edges, 'pair')} linked in the model."
-    )
+    sizes = counted(len(rules), "variable"), counted(edges, "pair")
+    say(f"Wrote {target}: {sizes[0]}, {sizes[1]} linked in the model.")
     if not model.stamp:
         say(f"Promise: {card.promise()}.")
     after = purse.summary()

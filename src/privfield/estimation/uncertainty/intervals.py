@@ -38,7 +38,7 @@ from privfield.estimation.uncertainty.strengths import (
     structural,
 )
 from privfield.estimation.uncertainty.tails import laplace_share, quantile
-from privfield.estimation.uncertainty.two_by_two import curves, null_deviation
+from privfield.estimation.uncertainty.two_by_two import Curves, Places, curves, null_deviation
 from privfield.estimation.uncertainty.zeros import is_determined, undetermined
 from privfield.inference.factors import Table
 from privfield.models.base import Model
@@ -220,12 +220,7 @@ class Uncertainty(Counted):
         errors: dict[Scope, float],
         level: float,
     ) -> None:
-        spots = {scope: place.start for scope, place in self.numbers.places()}
-        where = (
-            np.array([spots[(s[0],)] for s in pairs]),
-            np.array([spots[(s[1],)] for s in pairs]),
-            np.array([spots[s] for s in pairs]),
-        )
+        where = self._where(pairs)
         found = curves(self.law, *where)
         ends = [end / 2 for end in found.interval(level)]
         chances = found.chance().tolist()
@@ -237,6 +232,19 @@ class Uncertainty(Counted):
                 rows[scope], estimate=middle, low=low, high=high, p=chances[number]
             )
             errors[scope] = error
+
+    def curves(self, pairs: Sequence[Scope]) -> Curves:
+        """Of the tables of yes/no variables."""
+        return curves(self.law, *self._where(pairs))
+
+    def _where(self, pairs: Sequence[Scope]) -> tuple[Places, Places, Places]:
+        """Where the coordinates of both variables and of their edge are."""
+        spots = {scope: place.start for scope, place in self.numbers.places()}
+        return (
+            np.array([spots[(s[0],)] for s in pairs]),
+            np.array([spots[(s[1],)] for s in pairs]),
+            np.array([spots[s] for s in pairs]),
+        )
 
     def fit(self) -> tuple[ScopeFit, ...]:
         """How well the law agrees with what was released; it costs nothing to look."""

@@ -35,6 +35,7 @@ _TURNS, _ROUNDS, _LAST_ROUNDS = 60, 6, 40
 _DAMPING = 0.5
 _STEP, _MOST_STEP, _LEAST_STEP = 0.3, 0.5, 0.02  # the most that a coordinate moves in a turn
 _THERE = 0.03
+_NEAR = 0.01  # variances of the law
 _WORSE = 1.2
 _ASTRAY = 10.0  # standard deviations of the misfit of sums that are explained
 _TINY = 1e-12
@@ -50,6 +51,12 @@ class Linear:
     precision: Table
     shift: Table
     misfit: float
+
+    def is_near(self, step: Table) -> bool:
+        """Whether a step is short against what is known; simulated statistics know no better."""
+        if self.statistics.samples is not None:
+            return True
+        return bool(step @ self.precision @ step < _NEAR * max(1, len(step)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,17 +93,17 @@ def posterior(numbers: Numbers, like: Model, rng: np.random.Generator) -> Poster
     """From the released numbers; None where no model that explains them was found in time."""
     places = [place for scope, place in numbers.places() if len(scope) > 1]
     point, reach = _independent(numbers), _STEP
-    here = _linear(numbers, like, point, rng)
+    here = linear(numbers, like, point, rng)
     if here is None:
         return None
     sites = _start(here, places)
     for _ in range(_TURNS):
         sites, mean = _propagate(here, sites, places, _ROUNDS)[:2]
         step = mean - here.point
-        if np.abs(step).max(initial=0.0) < _THERE:
+        if np.abs(step).max(initial=0.0) < _THERE and here.is_near(step):
             break
         while True:
-            there = _linear(numbers, like, here.point + np.clip(step, -reach, reach), rng)
+            there = linear(numbers, like, here.point + np.clip(step, -reach, reach), rng)
             if there is None:
                 return None
             allowed = _WORSE * here.misfit + 2 * math.sqrt(numbers.size)
@@ -122,7 +129,8 @@ def _independent(numbers: Numbers) -> Table:
     return found
 
 
-def _linear(numbers: Numbers, like: Model, point: Table, rng: np.random.Generator) -> Linear | None:
+def linear(numbers: Numbers, like: Model, point: Table, rng: np.random.Generator) -> Linear | None:
+    """The sums around a point; None where simulating its statistics would take too long."""
     statistics = statistics_of(numbers.model(point, like), numbers, rng)
     if statistics is None:
         return None

@@ -20,7 +20,7 @@ from privfield.words import counted
 NEGLIGIBLE = 0.05
 VERDICTS = ("clear", "uncertain", "absent", "not measured")
 USELESS = 5.0  # strengths beyond are no limits: odds ratios above e²⁰
-_UNKNOWN = "no interval"
+UNKNOWN = "no interval"
 _SHOWN = 20
 
 
@@ -46,7 +46,7 @@ class EdgeInterval:
     signed: bool
     p: float | None = None
     fitted: float = 0.0
-    verdict: str = _UNKNOWN
+    verdict: str = UNKNOWN
 
 
 class Edges(Sequence[EdgeInterval]):
@@ -144,7 +144,7 @@ def judged(
     found = []
     for number, (row, known) in enumerate(zip(rows, measured, strict=True)):
         if row.low is None or row.high is None:
-            verdict = _UNKNOWN
+            verdict = UNKNOWN
         elif not known:
             verdict = "not measured"
         elif -negligible <= row.low and row.high <= negligible:

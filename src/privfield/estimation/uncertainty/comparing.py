@@ -1,0 +1,298 @@
+"""Two groups of people, two releases: do their networks differ, and where?
+
+Groups differ in how common answers are, which says nothing about links, so the test looks at the
+links alone. Both groups get one common set of links and each its own thresholds. There, the
+score of group g about the links, less what its thresholds could explain (the efficient score), is
+
+    s = U_e − J_et J_tt⁻¹ U_t,   with variance I = J_ee − J_et J_tt⁻¹ J_te,
+
+U = N F S⁻¹ (y − N μ) and J = N F S⁻¹ N F as in `posterior`: sampling and privacy noise are both in
+S. If the links are the same, T = I₂(I₁+I₂)⁻¹ s₁ − I₁(I₁+I₂)⁻¹ s₂ has mean zero whatever they are.
+Two questions are asked of T and count as one test: is it large as a whole, and is one entry large?
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfield.checks import check_level
+from privfield.estimation.uncertainty.coordinates import Scope, coordinates, places
+from privfield.estimation.uncertainty.intervals import Uncertainty
+from privfield.estimation.uncertainty.posterior import Linear, linear
+from privfield.estimation.uncertainty.strengths import (
+    NEGLIGIBLE,
+    UNKNOWN,
+    EdgeInterval,
+    Edges,
+    edge_interval,
+    judged,
+    plain_edge,
+)
+from privfield.estimation.uncertainty.tails import erfc
+from privfield.estimation.uncertainty.two_by_two import FAR
+from privfield.inference.factors import Table
+
+_TURNS = 30
+_STEP, _THERE = 0.3, 0.01
+_SIMULATED = 20_000
+_RESOLVED = 0.005  # chances below are too rare to be simulated
+_LEAST = 1e-15  # no chance is said to be smaller
+_RANK = 1e-9  # of the largest: variances below are none
+_GOLDEN, _NARROWINGS = (math.sqrt(5) - 1) / 2, 40
+
+
+@dataclass(frozen=True)
+class ShareDifference:
+    """By how much more common an answer is in the first group; of two levels, the second."""
+
+    name: str
+    level: str
+    estimate: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, eq=False)
+class Difference:
+    """What two groups' released numbers say about how they differ.
+
+    `p` is the chance of links that look so different if they are the same; `whole` is χ² with
+    `degrees` degrees of freedom then. `edges` are differences of strengths, first less second;
+    without a sign where there is none.
+    """
+
+    p: float
+    whole: float
+    degrees: int
+    edges: Edges
+    shares: tuple[ShareDifference, ...]
+    links: int  # compared
+
+
+def difference(
+    first: Uncertainty,
+    second: Uncertainty,
+    level: float = 0.95,
+    negligible: float = NEGLIGIBLE,
+    rng: np.random.Generator | None = None,
+) -> Difference | None:
+    """Of two groups with the same variables; None where no common links explain both."""
+    check_level(level)
+    random = np.random.default_rng(0) if rng is None else rng
+    scopes = _common(first, second)
+    chance = 1.0, 0.0, 0
+    if scopes:
+        found = _common_fit(first, second, scopes, random)
+        if found is None:
+            return None
+        chance = _global(*found, random)
+    rows, measured = _edges(first, second, scopes, level)
+    size = len(first.model.schema)
+    pairs = size * (size - 1) // 2
+    tests = pairs if first.selected or second.selected else None
+    edges = Edges(judged(rows, measured, level, negligible, tests), level, pairs)
+    return Difference(*chance, edges, tuple(_shares(first, second, level)), len(scopes))
+
+
+def _common(first: Uncertainty, second: Uncertainty) -> list[Scope]:
+    """Pairs that were measured in both groups."""
+    kept = [
+        {s for s, place in each.numbers.places() if len(s) == 2 and place.stop > place.start}
+        for each in (first, second)
+    ]
+    return sorted(kept[0] & kept[1])
+
+
+def _spots(group: Uncertainty, scopes: Sequence[Scope]) -> NDArray[np.intp]:
+    where = dict(group.numbers.places())
+    return np.concatenate([np.arange(where[s].start, where[s].stop) for s in scopes])
+
+
+# -- one test of all links -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Scores:
+    """A group's efficient score about the common links; its slope in them is its variance."""
+
+    score: Table
+    slope: Table
+
+
+def _common_fit(
+    first: Uncertainty, second: Uncertainty, scopes: Sequence[Scope], rng: np.random.Generator
+) -> tuple[_Scores, _Scores] | None:
+    """Scores of both groups where one set of links explains them best, each with its thresholds."""
+    groups = (first, second)
+    spots = [_spots(group, scopes) for group in groups]
+    points = [group.law.mean.copy() for group in groups]
+    precisions = [1 / np.diag(g.law.covariance)[s] for g, s in zip(groups, spots, strict=True)]
+    links = sum(w * p[s] for w, p, s in zip(precisions, points, spots, strict=True))
+    links = links / (precisions[0] + precisions[1])
+    shrinking = sum(g.law.sites.k[s] for g, s in zip(groups, spots, strict=True)) / 2
+    for _ in range(_TURNS):
+        found, moves = [], []
+        for group, spot, point in zip(groups, spots, points, strict=True):
+            point[spot] = links
+            here = linear(group.numbers, group.model, point, rng)
+            if here is None:
+                return None
+            scores, own = _efficient(here, spot, group.law.sites.k)
+            found.append(scores)
+            moves.append(own)
+        slope = found[0].slope + found[1].slope + np.diag(shrinking)
+        step = np.linalg.solve(slope, found[0].score + found[1].score - shrinking * links)
+        size = max(np.abs(step).max(), *(np.abs(own).max(initial=0.0) for own in moves))
+        if size < _THERE:
+            break
+        short = min(1.0, _STEP / size)
+        links = links + short * step
+        for spot, point, own in zip(spots, points, moves, strict=True):
+            point[~_mask(spot, len(point))] += short * own
+    return found[0], found[1]
+
+
+def _mask(spot: NDArray[np.intp], size: int) -> NDArray[np.bool_]:
+    found = np.zeros(size, bool)
+    found[spot] = True
+    return found
+
+
+def _efficient(here: Linear, spot: NDArray[np.intp], prior: Table) -> tuple[_Scores, Table]:
+    """The score of the links without what thresholds explain, and a step for the thresholds."""
+    score = here.shift - here.precision @ here.point
+    rest = np.flatnonzero(~_mask(spot, len(score)))
+    own = here.precision[np.ix_(rest, rest)]
+    across = here.precision[np.ix_(spot, rest)]
+    tiny = _RANK * np.diag(np.diag(here.precision)[rest])
+    taken = np.linalg.solve(own + tiny, across.T).T
+    slope = here.precision[np.ix_(spot, spot)] - taken @ across.T
+    step = np.linalg.solve(own + np.diag(prior[rest]), score[rest] - prior[rest] * here.point[rest])
+    return _Scores(score[spot] - taken @ score[rest], (slope + slope.T) / 2), np.asarray(step)
+
+
+def _global(first: _Scores, second: _Scores, rng: np.random.Generator) -> tuple[float, float, int]:
+    """The chance of T so large as a whole, or in one entry, by chance; its size and dimension."""
+    from scipy.special import chdtrc
+
+    both = first.slope + second.slope
+    share = np.linalg.solve(both, second.slope).T  # I₂ (I₁ + I₂)⁻¹
+    gap = share @ first.score - (np.eye(len(both)) - share) @ second.score
+    spread = share @ first.slope
+    values, vectors = np.linalg.eigh((spread + spread.T) / 2)
+    kept = values > _RANK * values[-1]
+    values, vectors = values[kept], vectors[:, kept]
+    root = vectors * np.sqrt(values)
+    deviations = np.sqrt((root**2).sum(axis=1))
+    whole = float(((vectors.T @ gap) ** 2 / values).sum())
+    largest = float((np.abs(gap) / deviations).max())
+    drawn = rng.standard_normal((_SIMULATED, len(values)))
+    wholes = np.sort((drawn**2).sum(axis=1))
+    most = np.zeros(_SIMULATED)
+    for row, deviation in zip(root, deviations, strict=True):
+        np.maximum(most, np.abs(drawn @ row) / deviation, out=most)
+    ordered = np.sort(most)
+
+    def tail(value: Table | float, among: Table) -> Table:
+        return (1 + len(among) - np.searchsorted(among, value)) / (1 + len(among))
+
+    rarest = np.minimum(tail((drawn**2).sum(axis=1), wholes), tail(most, ordered))
+    chance = float(np.mean(rarest <= min(tail(whole, wholes), tail(largest, ordered))))
+    if chance <= _RESOLVED:
+        single = len(gap) * math.erfc(largest / math.sqrt(2))
+        rare = 2 * min(float(chdtrc(len(values), whole)), single)
+        chance = max(min(chance, rare), _LEAST)
+    return chance, whole, len(values)
+
+
+# -- one difference at a time ----------------------------------------------------------------------
+
+
+def _edges(
+    first: Uncertainty, second: Uncertainty, scopes: Sequence[Scope], level: float
+) -> tuple[list[EdgeInterval], list[bool]]:
+    """Differences of strengths with intervals, and whether both were measured.
+
+    Where a strength has a sign, each end is as far away as the two errors in that direction
+    together (Zou & Donner 2008). Others are compared contrast by contrast.
+    """
+    schema = first.model.schema
+    groups = first, second
+    known = [{(row.first, row.second): row for row in group.edges(level)} for group in groups]
+    spots = [dict(group.numbers.places()) for group in groups]
+    fitted = [coordinates(group.model, [*scopes]) for group in groups]
+    own = dict(places(first.numbers.shape, scopes))
+    chances = _yes_no(first, second, scopes)
+    rows, measured = [], []
+    for scope in scopes:
+        names = schema.names[scope[0]], schema.names[scope[1]]
+        one, two = (each[names] for each in known)
+        row = plain_edge(schema, scope, fitted[0][own[scope]] - fitted[1][own[scope]])
+        laws = [g.law.alone(spot[scope]) for g, spot in zip(groups, spots, strict=True)]
+        if UNKNOWN not in (one.verdict, two.verdict):
+            law = laws[0][0] - laws[1][0], laws[0][1] + laws[1][1]
+            row = edge_interval(row, schema, scope, law, level)
+        if scope in chances:
+            row = replace(_from_both(row, one, two), p=chances[scope])
+        rows.append(row)
+        measured.append("not measured" not in (one.verdict, two.verdict))
+    return rows, measured
+
+
+def _from_both(row: EdgeInterval, one: EdgeInterval, two: EdgeInterval) -> EdgeInterval:
+    assert one.low is not None and one.high is not None
+    assert two.low is not None and two.high is not None
+    middle = one.estimate - two.estimate
+    down = math.hypot(one.estimate - one.low, two.high - two.estimate)
+    up = math.hypot(one.high - one.estimate, two.estimate - two.low)
+    return replace(row, estimate=middle, low=middle - down, high=middle + up)
+
+
+def _yes_no(first: Uncertainty, second: Uncertainty, scopes: Sequence[Scope]) -> dict[Scope, float]:
+    """Chances of tables of two yes/no variables so different if their links are the same.
+
+    The common coordinate t is the one that fits both best: z₁(t)² + z₂(t)² is then χ² with one
+    degree of freedom.
+    """
+    numbers = first.numbers
+    pairs = [s for s in scopes if numbers.cells(s) == 4]
+    for group in (first, second):
+        singles = {scope for scope, _ in group.numbers.places()}
+        pairs = [s for s in pairs if all((v,) in singles for v in s)]
+    if not pairs:
+        return {}
+    laws = [group.curves(pairs) for group in (first, second)]
+    ends = [each.where(0.0) for each in laws]
+    low, high = np.clip(np.minimum(*ends), -FAR, FAR), np.clip(np.maximum(*ends), -FAR, FAR)
+
+    def misfit(t: Table) -> Table:
+        return np.asarray(laws[0].z(t) ** 2 + laws[1].z(t) ** 2)
+
+    for _ in range(_NARROWINGS):  # golden sections: between the two best, it has one minimum
+        width = _GOLDEN * (high - low)
+        left, right = high - width, low + width
+        better = misfit(left) < misfit(right)
+        low, high = np.where(better, low, left), np.where(better, right, high)
+    chance = [erfc(math.sqrt(value)) for value in misfit((low + high) / 2).tolist()]
+    return dict(zip(pairs, chance, strict=True))
+
+
+def _shares(first: Uncertainty, second: Uncertainty, level: float) -> Iterator[ShareDifference]:
+    pairs = zip(first.marginals(level), second.marginals(level), strict=True)
+    for variable, (one, two) in zip(first.model.schema.variables, pairs, strict=True):
+        if one.low is None or one.high is None or two.low is None or two.high is None:
+            continue
+        shown = range(1, 2) if len(variable.levels) == 2 else range(len(variable.levels))
+        for code in shown:
+            middle = one.estimate[code] - two.estimate[code]
+            down = math.hypot(
+                one.estimate[code] - one.low[code], two.high[code] - two.estimate[code]
+            )
+            up = math.hypot(one.high[code] - one.estimate[code], two.estimate[code] - two.low[code])
+            low, high = max(middle - down, -1.0), min(middle + up, 1.0)
+            yield ShareDifference(variable.name, variable.levels[code], middle, low, high)

@@ -1,0 +1,240 @@
+"""Two releases side by side: whether links differ, where, and by how much. It costs no privacy."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from privfield._version import __version__
+from privfield.checks import check_level, check_rng
+from privfield.errors import InputError
+from privfield.estimation.uncertainty.comparing import ShareDifference, difference
+from privfield.estimation.uncertainty.intervals import Uncertainty
+from privfield.estimation.uncertainty.strengths import NEGLIGIBLE, Edges, check_negligible
+from privfield.files import check_target, write_bytes
+from privfield.models.base import Model
+from privfield.models.card import Card
+from privfield.reporting import sentences as words
+from privfield.reporting.content import Content, banner
+from privfield.reporting.edge_table import edge_table
+from privfield.reporting.findings import Findings, known
+from privfield.reporting.report import render
+from privfield.words import counted
+
+_SHOWN = 10
+_BOTH = (
+    "People who are in one of the two groups are protected by that group’s promise. For people who "
+    "are in both, as in two waves of one study, the two costs add up; one ledger for both releases "
+    "keeps count. If who is in which group is itself a private answer, both groups must have been "
+    "released under add-remove, which keeps their sizes private; a person who changes groups then "
+    "moves both releases, and the two costs add up as well."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """How two groups differ, from what was released about each.
+
+    `p` is the chance that links look so different when they are the same, whatever the shares of
+    answers; `links` is how many pairs were measured in both groups. `edges` has the differences of
+    strengths, first less second, judged together; `shares` those of answers.
+    """
+
+    names: tuple[str, str]
+    p: float
+    links: int
+    edges: Edges
+    shares: tuple[ShareDifference, ...]
+    level: float
+    cards: tuple[Card | None, Card | None]
+    stamp: str | None = None
+
+    @property
+    def differ(self) -> bool:
+        """Whether the links differ by more than chance, all taken together."""
+        return self.p < 1 - self.level
+
+    def verdict(self) -> str:
+        """In a sentence."""
+        if not self.links:
+            return "No link was measured in both groups: nothing can be said about differences."
+        found = "The links differ" if self.differ else "No difference between the links was found"
+        return f"{found} ({counted(self.links, 'link')} compared as one, {p_text(self.p)})."
+
+    def to_pandas(self) -> Any:
+        """A row for each link."""
+        return self.edges.to_pandas()
+
+    def __repr__(self) -> str:
+        lines = [self.verdict()] if self.stamp is None else [f"{self.stamp}.", self.verdict()]
+        lines.append(f"Strengths of {self.names[0]} less those of {self.names[1]}:")
+        return "\n".join([*lines, repr(self.edges)])
+
+    def write(self, path: str | os.PathLike[str]) -> Path:
+        """One self-contained HTML page."""
+        target = check_target(path)
+        write_bytes(target, render(_page(self)).encode())
+        return target
+
+
+def compare(
+    first: Model,
+    second: Model,
+    *,
+    names: Sequence[str] = ("first", "second"),
+    level: float = 0.95,
+    negligible: float = NEGLIGIBLE,
+    rng: np.random.Generator | None = None,
+) -> Comparison:
+    """Compare two groups, sites or waves by what was released about them; it costs nothing more.
+
+    Both models must have the same variables and levels, and come from noisy tables or moments.
+    `rng` is for models so large that their statistics are simulated.
+    """
+    check_level(level)
+    check_negligible(negligible)
+    own = tuple(names)
+    if len(own) != 2 or not all(isinstance(each, str) and each for each in own):
+        raise InputError(f"names must be two names for the groups; got {names!r}.")
+    random = None if rng is None else check_rng(rng)
+    laws = _law(first, "first"), _law(second, "second")
+    _check_same(first, second)
+    found = difference(*laws, level, negligible, random)
+    if found is None:
+        raise InputError("no common links explain both groups, so they cannot be compared.")
+    stamps = [each.stamp for each in (first, second) if each.stamp]
+    return Comparison(
+        (own[0], own[1]),
+        found.p,
+        found.links,
+        found.edges,
+        found.shares,
+        level,
+        (first.card, second.card),
+        stamps[0] if stamps else None,
+    )
+
+
+def p_text(p: float) -> str:
+    """A p-value in few digits, as papers write it."""
+    return "p < 0.0001" if p < 1e-4 else f"p = {p:.2g}"
+
+
+def _law(model: object, name: str) -> Uncertainty:
+    if not isinstance(model, Model):
+        raise InputError(f"{name} must be a privfield model; got {type(model).__name__}.")
+    found = known(model)
+    if found is None:
+        raise InputError(
+            f"{name}: nothing is known about how far its links may be off. Models from noisy "
+            "tables or moments, with what was released inside, can be compared."
+        )
+    return found
+
+
+def _check_same(first: Model, second: Model) -> None:
+    one, two = first.schema, second.schema
+    for name in one.names:
+        if name not in two.names:
+            raise InputError(f"second must have the variables of first; it lacks {name!r}.")
+        if one[name].levels != two[name].levels:
+            raise InputError(f"second must have the levels of first; those of {name!r} differ.")
+    if one.names != two.names:
+        raise InputError("second must have the variables of first, in the same order.")
+
+
+def _page(found: Comparison) -> Content:
+    first, second = found.names
+    groups = list(zip(found.names, found.cards, strict=True))
+    page: Content = {
+        "title": f"{first} and {second}: do they differ?",
+        **banner(found.stamp),
+        "lead": found.verdict(),
+        "tiles": _tiles(found),
+        "protected": [
+            f"{name}: {text}"
+            for name, card in groups
+            for text in words.protected(card, found.stamp)[:1]
+        ],
+        "cost": [_BOTH],
+        "precision": [],
+        "citation": words.citation(__version__),
+        "facts": [(name, "unknown" if c is None else c.promise()) for name, c in groups],
+        "edges": _links(found),
+        "differences": _answers(found),
+        "methods": (
+            f"We compared the networks of {first} and {second}, each released on its own, with "
+            f"{words.software(found.cards[0])}. Equality of all links was tested by efficient "
+            "scores with thresholds profiled out, sampling and privacy noise included (the sum "
+            f"and the largest of the scores, calibrated together): {p_text(found.p)}. "
+            "Differences of single links were judged together at a false discovery rate of "
+            f"{1 - found.level:.0%} (Benjamini and Hochberg)."
+        ),
+        "reading": [
+            "“All links as one” asks whether any link differs at all. How common answers are may "
+            "differ between the groups without any link being different; that is in the table of "
+            "answers.",
+            "An interval that holds zero does not say that there is no difference. “Absent” does: "
+            "the whole interval is too close to zero to matter.",
+        ],
+    }
+    edges = page["edges"]
+    page["data"] = {"network": None, "edges": None if edges is None else edges["data"]}
+    return page
+
+
+def _tiles(found: Comparison) -> list[Content]:
+    compared = f"of {counted(found.links, 'link')} measured in both"
+    return [
+        {
+            "name": "All links as one",
+            "value": f"{p_text(found.p)}",
+            "note": "how likely so large a difference is if there is none",
+        },
+        {
+            "name": "Clear differences",
+            "value": f"{found.edges.count('clear'):,}",
+            "note": compared,
+        },
+    ]
+
+
+def _links(found: Comparison) -> Content | None:
+    edges = edge_table(Findings(found.edges, (), intervals=True), None)
+    if edges is None:
+        return None
+    first, second = found.names
+    return edges | {
+        "heading": f"Links: {first} less {second}",
+        "caption": f"Difference of strengths, with its {found.level:.0%} interval",
+        "texts": [
+            f"A positive difference is a stronger link among {first}. Verdicts judge all "
+            "differences together: of those called clear, on average at most "
+            f"{1 - found.level:.0%} are none. “Odds ratio” is the odds ratio of the first group "
+            "divided by that of the second.",
+        ],
+    }
+
+
+def _answers(found: Comparison) -> Content:
+    def points(value: float) -> str:
+        return f"{100 * value:+.1f}".replace("-", "−")
+
+    return {
+        "heading": f"Answers: {found.names[0]} less {found.names[1]}",
+        "caption": f"Differences of shares in percentage points, with {found.level:.0%} intervals",
+        "rows": [
+            {
+                "name": each.name,
+                "level": each.level,
+                "estimate": points(each.estimate),
+                "interval": f"{points(each.low)} to {points(each.high)}",
+            }
+            for each in found.shares
+        ],
+    }

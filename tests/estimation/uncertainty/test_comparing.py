@@ -1,0 +1,146 @@
+"""Two groups compared: against the likelihood ratio of whole tables, and by simulation."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.stats import binom
+
+import privfield as pf
+from privfield.estimation.uncertainty.comparing import difference
+from privfield.estimation.uncertainty.intervals import uncertainty
+from privfield.mechanisms.moments.mechanism import SecondMoments
+
+STATES = np.array([[x >> k & 1 for k in range(3)] for x in range(8)]) * 2 - 1
+PAIRS = [(0, 1), (0, 2), (1, 2)]
+
+
+def people(weights, field, count, rng):
+    return pf.IsingModel(weights, field).sample(count, rng, "independent")
+
+
+def ring(size, strength):
+    weights = np.zeros((size, size))
+    for i in range(size):
+        weights[i, (i + 1) % size] = weights[(i + 1) % size, i] = strength
+    return weights
+
+
+def law(rows, budget):
+    learner = pf.IsingLearner(budget, method="moments").fit(rows)
+    return uncertainty(learner.model_, learner.released_)
+
+
+def exact_law(rows):
+    """Of sums without noise."""
+    names = tuple(f"x{i}" for i in range(rows.shape[1]))
+    moments = SecondMoments.measure(rows, pf.NON_PRIVATE, names=names)
+    return uncertainty(pf.IsingModel(np.zeros((len(names),) * 2), np.zeros(len(names))), moments)
+
+
+def log_likelihood(parameters, counts):
+    field, links = parameters[:3], parameters[3:]
+    logs = STATES @ field + sum(
+        w * STATES[:, i] * STATES[:, j] for w, (i, j) in zip(links, PAIRS, strict=True)
+    )
+    return counts @ (logs - np.log(np.exp(logs).sum()))
+
+
+def likelihood_ratio(first, second):
+    """Twice the gain in log-likelihood by links of their own, thresholds free in both."""
+    counts = [
+        np.array([(rows == state).all(axis=1).sum() for state in STATES], float)
+        for rows in (first, second)
+    ]
+    free = sum(
+        -minimize(lambda v, c=c: -log_likelihood(v, c) / c.sum(), np.zeros(6), tol=1e-12).fun
+        * c.sum()
+        for c in counts
+    )
+    total = sum(c.sum() for c in counts)
+
+    def common(v):
+        return (
+            -(
+                log_likelihood(np.r_[v[:3], v[6:]], counts[0])
+                + log_likelihood(np.r_[v[3:6], v[6:]], counts[1])
+            )
+            / total
+        )
+
+    return 2 * (free + minimize(common, np.zeros(9), tol=1e-12).fun * total)
+
+
+@pytest.mark.parametrize("change", [0.0, 0.05])
+def test_without_noise_it_is_the_likelihood_ratio(change):
+    """Score and likelihood ratio tests agree in large samples; thresholds differ widely."""
+    rng = np.random.default_rng()
+    weights = ring(3, 0.3)
+    other = weights.copy()
+    other[0, 1] = other[1, 0] = 0.3 + change
+    first = people(weights, np.array([0.3, -0.2, 0.1]), 40_000, rng)
+    second = people(other, np.array([-0.4, 0.5, 0.0]), 20_000, rng)
+    found = difference(exact_law(first), exact_law(second))
+    assert found.degrees == 3
+    ratio = likelihood_ratio(first, second)
+    assert found.whole == pytest.approx(ratio, rel=0.1, abs=0.1)
+
+
+def test_the_same_numbers_do_not_differ():
+    rows = people(ring(5, 0.4), np.zeros(5), 2000, np.random.default_rng())
+    own = exact_law(rows)
+    found = difference(own, own)
+    assert found.p == pytest.approx(1, abs=0.01) and found.whole < 1e-6
+    assert all(row.low <= 0 <= row.high and abs(row.estimate) < 1e-9 for row in found.edges)
+    assert all(each.estimate == 0 for each in found.shares)
+
+
+def test_size_and_coverage_with_privacy_noise():
+    """Equal links, other thresholds: 5% tests reject in few of 40 studies, intervals hold zero.
+
+    A false alarm at a true size of 6% has probability 1e-6, and so has one of the coverage at 94%.
+    """
+    rng, budget, studies = np.random.default_rng(), pf.ApproxDP(1, 1e-6), 40
+    chances, held = [], []
+    for _ in range(studies):
+        laws = [law(people(ring(5, 0.3), rng.normal(0, 0.3, 5), 1500, rng), budget) for _ in "ab"]
+        found = difference(*laws)
+        chances.append(found.p)
+        held.append(all(row.low <= 0 <= row.high for row in found.edges))
+    assert binom.sf(np.sum(np.array(chances) < 0.05) - 1, studies, 0.06) > 1e-6
+    # all ten intervals of a study hold zero at least as often as Bonferroni says: 40%
+    assert binom.cdf(np.sum(held), studies, 0.4) > 1e-6
+
+
+def test_a_difference_is_found():
+    """A link of 0.5 that the other group lacks is many standard errors away."""
+    rng, budget = np.random.default_rng(), pf.ApproxDP(1, 1e-6)
+    weights = ring(5, 0.3)
+    other = weights.copy()
+    other[0, 2] = other[2, 0] = 0.5
+    laws = [law(people(w, np.zeros(5), 5000, rng), budget) for w in (other, weights)]
+    found = difference(*laws)
+    assert found.p < 1e-6
+    (row,) = (row for row in found.edges if {row.first, row.second} == {"x0", "x2"})
+    assert row.verdict == "clear" and row.estimate > 0
+    assert found.edges.count("clear") >= 1
+
+
+def test_tables_of_more_levels():
+    rng = np.random.default_rng()
+    schema = pf.Schema({"a": ["x", "y", "z"], "b": ["x", "y", "z"], "c": 2})
+    budget = pf.ApproxDP(3, 1e-6)
+    laws = []
+    for tie in (0.6, 0.0):
+        a = rng.integers(0, 3, 8000)
+        b = np.where(rng.random(8000) < tie, a, rng.integers(0, 3, 8000))
+        rows = np.column_stack([a, b, rng.integers(0, 2, 8000)])
+        m = pf.measure(rows, schema, [("a", "b"), ("b", "c"), ("a", "c")], budget)
+        laws.append(uncertainty(pf.estimate(m), m))
+    found = difference(*laws)
+    assert found.degrees == 8 and found.p < 1e-6
+    rows = {(row.first, row.second): row for row in found.edges}
+    assert rows["a", "b"].verdict == "clear" and not rows["a", "b"].signed
+    assert {(each.name, each.level) for each in found.shares} >= {("a", "x"), ("c", "1")}
+    assert math.isfinite(rows["a", "c"].low)
