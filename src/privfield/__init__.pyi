@@ -39,6 +39,8 @@ from privfield.privacy.budgets import PureDP as PureDP
 from privfield.privacy.budgets import ZCDP as ZCDP
 from privfield.privacy.ledger import Ledger as Ledger
 from privfield.progress import Progress as Progress
+from privfield.reporting.comparing import Comparison as Comparison
+from privfield.reporting.comparing import compare as compare
 from privfield.reporting.report import write_report as write_report
 from privfield.schema import Bins as Bins
 from privfield.schema import Person as Person

@@ -91,6 +91,17 @@ def test_reports_and_exports_count_pairs_by_verdict(study, tmp_path):
     assert {link["verdict"] for link in links} == {edge.verdict for edge in edges}
 
 
+def test_two_models_are_compared(study, tmp_path, call):
+    page = tmp_path / "compare.html"
+    model = study / "model.pf"
+    code, out, _ = call("compare", model, model, "-o", page, "--json")
+    found = json.loads(out)
+    assert code == 0 and page.exists()
+    assert found["p"] > 0.9 and found["edges"]["clear"] == 0  # the same numbers twice
+    code, _, err = call("compare", model, study / "patients.csv")
+    assert code == 2 and "not a privfield file" in err
+
+
 def test_copies_for_combining(study, tmp_path):
     line = ("sample", study / "model.pf", "-n", "500", "-o", tmp_path / "s.csv", "--copies", "3")
     said = json.loads(ok(installed(*line, "--seed", "4", "--json")))

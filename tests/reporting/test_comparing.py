@@ -1,0 +1,52 @@
+"""`pf.compare`: what it says of two models, and what it refuses."""
+
+import numpy as np
+import pytest
+
+import privfield as pf
+
+
+@pytest.fixture(scope="module")
+def groups(symptoms):
+    return symptoms().model_, symptoms(rows=2000).model_
+
+
+def test_a_page_for_two_groups(groups, tmp_path):
+    found = pf.compare(*groups, names=("women <1>", "men"))
+    assert 0 < found.p <= 1 and found.links == found.edges.pairs == 15
+    assert "15 links compared as one" in found.verdict()
+    assert "Strengths of women <1> less those of men" in repr(found)
+    assert len(found.to_pandas()) == 15
+    text = found.write(tmp_path / "c.html").read_text()
+    assert "women &lt;1&gt;" in text and "women <1>" not in text
+    assert "the two costs add up" in text and "Links: women" in text and "Answers: women" in text
+
+
+def test_order_turns_the_sign(groups):
+    one, two = pf.compare(*groups), pf.compare(*groups[::-1])
+    assert one.p == pytest.approx(two.p, rel=0.2, abs=0.02)  # simulated
+    for a, b in zip(one.edges, two.edges, strict=True):
+        assert a.estimate == pytest.approx(-b.estimate) and a.low == pytest.approx(-b.high)
+        assert a.verdict == b.verdict
+    for a, b in zip(one.shares, two.shares, strict=True):
+        assert a.estimate == pytest.approx(-b.estimate)
+
+
+def test_what_cannot_be_compared_is_refused(groups, symptoms):
+    first = groups[0]
+    other = symptoms(names=["a", "b", "c"]).model_
+    with pytest.raises(pf.InputError, match="it lacks 'low mood'"):
+        pf.compare(first, other)
+    bare = pf.IsingModel(np.zeros((6, 6)), np.zeros(6), first.schema.names)
+    with pytest.raises(pf.InputError, match=r"second: nothing is known about how far"):
+        pf.compare(first, bare)
+    with pytest.raises(pf.InputError, match="first must be a privfield model"):
+        pf.compare("a.pf", first)
+    with pytest.raises(pf.InputError, match="names must be two names"):
+        pf.compare(first, first, names=("one",))
+
+
+def test_what_was_not_private_says_so(groups, symptoms):
+    seeded = symptoms(insecure_seed=1).model_
+    found = pf.compare(seeded, groups[1])
+    assert found.stamp is not None and "NOT PRIVATE" in repr(found)
