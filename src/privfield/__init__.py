@@ -43,6 +43,7 @@ PUBLIC = {  # loaded when first asked for: `privfield --help` needs none; types:
     "ParityAnswers": "privfield.mechanisms.parities.answers",
     "PeerEffect": "privfield.learners.peer",
     "Person": "privfield.schema",
+    "pool": "privfield.estimation.pooling",
     "plan": "privfield.planning.plan",
     "PolynomialLearner": "privfield.learners.polynomial",
     "PolynomialMRF": "privfield.models.polynomial",

@@ -3,6 +3,7 @@ from privfield.data.check import check as check
 from privfield.errors import BudgetRefused as BudgetRefused
 from privfield.errors import InputError as InputError
 from privfield.estimation.estimate import estimate as estimate
+from privfield.estimation.pooling import pool as pool
 from privfield.estimation.uncertainty.bootstrap import Bootstrap as Bootstrap
 from privfield.estimation.uncertainty.bootstrap import bootstrap as bootstrap
 from privfield.estimation.uncertainty.combining import Combined as Combined
