@@ -102,6 +102,20 @@ def test_two_models_are_compared(study, tmp_path, call):
     assert code == 2 and "not a privfield file" in err
 
 
+def test_sites_are_pooled_and_planned(study, tmp_path, call):
+    model, whole = study / "model.pf", tmp_path / "all.pf"
+    code, out, _ = call("pool", model, model, model, "-o", whole, "--overlap", "--json")
+    found = json.loads(out)
+    assert code == 0 and found["sites"] == 3
+    one = pf.load(model).card.cost
+    assert pf.load(whole).card.cost == one + one + one
+    assert call("report", whole, "-o", tmp_path / "all.html")[0] == 0
+    code, out, _ = call(
+        *("plan", study / "schema.toml", "--n", "3000", "--rho", "0.3", "--sites", "3")
+    )
+    assert code == 0 and "3 sites with ZCDP(rho=0.3) each" in out and "rho=0.1" in out
+
+
 def test_copies_for_combining(study, tmp_path):
     line = ("sample", study / "model.pf", "-n", "500", "-o", tmp_path / "s.csv", "--copies", "3")
     said = json.loads(ok(installed(*line, "--seed", "4", "--json")))

@@ -29,6 +29,7 @@ from privfield.cli.commands import (
     ledger,
     peer,
     plan,
+    pool,
     query,
     report,
     sample,
@@ -53,8 +54,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 _COMMANDS = (
-    *(demo, init, check, plan, fit, report, query, compare, sample, export, structure, peer),
-    *(ledger, audit),
+    *(demo, init, check, plan, fit, report, query, compare, pool, sample, export, structure),
+    *(peer, ledger, audit),
 )  # as --help lists them
 for module in _COMMANDS:  # the command has the name of its file
     name = module.__name__.rpartition(".")[2]

@@ -46,6 +46,21 @@ def budget_needed(way: str, study: Study) -> Budget | None:
     return scaled(study.first_budget, 2.0**high)
 
 
+def alone(budget: Budget, sites: int) -> Budget:
+    """The budget of one table whose noise has the variance of that of several sites together.
+
+    Variances add up: ρ is divided by their number, ε (of either kind) by its root.
+    """
+    if sites == 1 or not isinstance(budget, PureDP | ApproxDP | ZCDP):
+        return budget
+    return scaled(budget, sites ** (-1.0 if isinstance(budget, ZCDP) else -0.5))
+
+
+def apart(budget: Budget, sites: int) -> Budget:
+    """What each of several sites needs to have the noise of one table with that budget."""
+    return scaled(budget, sites ** (1.0 if isinstance(budget, ZCDP) else 0.5))
+
+
 def scaled(budget: Budget, factor: float) -> Budget:
     """The same kind of budget with ε, or ρ, so many times as large, to three digits."""
 

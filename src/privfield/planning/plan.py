@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
+from privfield.checks import check_whole
 from privfield.errors import InputError
 from privfield.mechanisms.forecasting.choose import forecasts, ranked
 from privfield.mechanisms.forecasting.forecast import Answers, Forecast
 from privfield.mechanisms.forecasting.study import Study
 from privfield.planning.bounds import lower_bounds
 from privfield.planning.facts import LowerBound, PlanFacts, Table1Row
-from privfield.planning.needs import budget_needed, rows_needed
+from privfield.planning.needs import alone, apart, budget_needed, rows_needed
 from privfield.planning.request import check_study
 from privfield.planning.screen import screen_text, table_text
 from privfield.planning.table1 import live_table
@@ -44,6 +45,7 @@ def plan(
     states: Any = None,
     limit: Number = 4,
     coupling: float | None = None,
+    sites: int = 1,
 ) -> Plan:
     """Predict noise, error, memory and passes of every method that fits; no argument takes data.
 
@@ -54,7 +56,8 @@ def plan(
     variable. `coupling` is a guess of a typical coupling, 0.4 (or half the width) unless given:
     strong ones are harder to estimate. `max_memory` is a number of bytes, or text such as "8GB".
     Chains take `states` and `limit`; peer effects a `network`, as `pf.PeerEffect` does, or
-    (nodes, edges, largest degree), and a `guess` of β.
+    (nodes, edges, largest degree), and a `guess` of β. With `sites`, the n people are spread over
+    so many places, each of which spends `budget` on its own people, for `pf.pool`.
 
     The method recommended is the one that learners with "auto" and `privfield fit` take.
 
@@ -63,10 +66,11 @@ def plan(
     >>> p.recommended.name, p.verdict
     ('moments', 'Privacy costs about twice as much as sampling error.')
     """
+    check_whole(sites, "sites", 1)
     study = check_study(
         schema_or_shape,
         n,
-        budget,
+        alone(budget, sites),
         model=model,
         order=order,
         width=width,
@@ -82,7 +86,23 @@ def plan(
         limit=limit,
         coupling=coupling,
     )
-    return make_plan(study)
+    found = make_plan(study)
+    return found if sites == 1 else _pooled(found, budget, sites)
+
+
+def _pooled(found: Plan, budget: Budget, sites: int) -> Plan:
+    """The plan of one table with as much noise as all sites together, in their own budget."""
+    needed = found.needed_budget
+    noise = (
+        f"{sites} sites with {budget} each: their noise adds up, so the errors above are those of "
+        f"one table of all people at {found.budget}."
+    )
+    return replace(
+        found,
+        budget=budget,
+        advice=(noise, *found.advice),
+        needed_budget=None if needed is None else apart(needed, sites),
+    )
 
 
 def make_plan(study: Study) -> Plan:

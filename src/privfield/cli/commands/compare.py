@@ -27,19 +27,15 @@ def compare(
     json: options.Json = False,
 ) -> None:
     """Load both, compare, write."""
-    from privfield.cli.arguments.files import check_output, load_model
+    from privfield.cli.arguments.files import check_output, load_field
     from privfield.estimation.uncertainty.strengths import VERDICTS
-    from privfield.models.base import Model
     from privfield.reporting.comparing import compare as compare_models
 
     if not 0 < level < 1:
         raise InputError(f"--level must lie between 0 and 1; got {level:g}.")
     target = None if output is None else check_output(output, force)
-    models = [load_model(path) for path in (first, second)]
-    for path, each in zip((first, second), models, strict=True):
-        if not isinstance(each, Model):
-            raise InputError(f"{path!r} holds no model of variables and links.")
-    found = compare_models(*models, names=(Path(first).stem, Path(second).stem), level=level)
+    names = Path(first).stem, Path(second).stem
+    found = compare_models(load_field(first), load_field(second), names=names, level=level)
     if target is not None:
         found.write(target)
     if json:

@@ -37,6 +37,12 @@ def plan(
         float | None, options.positive("W", "The weakest edge that matters.")
     ] = None,
     adjacency: options.Adjacency = "replace-one",
+    sites: Annotated[
+        int,
+        typer.Option(
+            metavar="K", parser=options.count, help="Places that hold N people together, to pool."
+        ),
+    ] = 1,
     json: options.Json = False,
 ) -> None:
     """Predict."""
@@ -57,6 +63,7 @@ def plan(
         adjacency=adjacency,
         cliques=read_cliques(cliques, rules),
         max_memory=max_memory,
+        sites=sites,
     )
     if json:
         say_json(found.to_json())
