@@ -38,11 +38,11 @@ def plan(
     ] = None,
     adjacency: options.Adjacency = "replace-one",
     sites: Annotated[
-        int,
+        int | None,
         typer.Option(
             metavar="K", parser=options.count, help="Places that hold N people together, to pool."
         ),
-    ] = 1,
+    ] = None,
     json: options.Json = False,
 ) -> None:
     """Predict."""
@@ -63,7 +63,7 @@ def plan(
         adjacency=adjacency,
         cliques=read_cliques(cliques, rules),
         max_memory=max_memory,
-        sites=sites,
+        sites=1 if sites is None else sites,
     )
     if json:
         say_json(found.to_json())
