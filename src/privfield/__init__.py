@@ -39,6 +39,7 @@ PUBLIC = {  # loaded when first asked for: `privfield --help` needs none; types:
     "Measurements": "privfield.mechanisms.tables.measurements",
     "NetworkIsing": "privfield.models.network",
     "NON_PRIVATE": "privfield.privacy.budgets",
+    "Ordered": "privfield.schema",
     "PairwiseLearner": "privfield.learners.pairwise",
     "ParityAnswers": "privfield.mechanisms.parities.answers",
     "PeerEffect": "privfield.learners.peer",

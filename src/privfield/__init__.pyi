@@ -44,6 +44,7 @@ from privfield.reporting.comparing import Comparison as Comparison
 from privfield.reporting.comparing import compare as compare
 from privfield.reporting.report import write_report as write_report
 from privfield.schema import Bins as Bins
+from privfield.schema import Ordered as Ordered
 from privfield.schema import Person as Person
 from privfield.schema import Schema as Schema
 

@@ -121,3 +121,20 @@ def test_levels_are_read_only_if_they_are_called_public(call, tmp_path):
     assert pf.load(tmp_path / "m.pf").card.levels_are_public
     code, _, err = call("init", tmp_path / "d.csv", "--levels", "1,2", "--levels-are-public")
     assert code == 2 and "exclude each other" in err
+
+
+def test_scales(call, tmp_path):
+    path = tmp_path / "items.csv"
+    path.write_text("a,b\n")
+    target = tmp_path / "s.toml"
+    code, _, told = call("init", path, "--levels", "1-6", "--ordered", "-o", target)
+    assert code == 0 and "Empty values will be read as the first level" in told
+    scale = pf.Ordered([1, 2, 3, 4, 5, 6])
+    assert pf.Schema.read(target) == pf.Schema({"a": scale, "b": scale})
+    code, _, told = call("init", path, "--levels=-1-1", "-o", target, "--force")
+    assert code == 0 and pf.Schema.read(target)["a"].levels == ("-1", "0", "1")
+    for wrong in ("6-1", "1-1", "1-99999999"):
+        code, _, told = call("init", path, "--levels", wrong, "-o", target, "--force")
+        assert code == 2 and "1-6" in told
+    code, _, told = call("init", path, "--ordered", "-o", target, "--force")
+    assert code == 2 and "--levels 1-6" in told

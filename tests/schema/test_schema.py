@@ -92,7 +92,7 @@ def schemas(draw):
     variables = draw(
         st.dictionaries(
             names,
-            st.one_of(levels, st.integers(1, 300), edges.map(pf.Bins)),
+            st.one_of(levels, levels.map(pf.Ordered), st.integers(1, 300), edges.map(pf.Bins)),
             min_size=1,
             max_size=4,
         )
@@ -120,6 +120,32 @@ def test_toml_round_trip(schema):
     assert pf.Schema.from_toml(schema.to_toml()) == schema
 
 
+def test_ordered_levels():
+    scale = pf.Schema({"a": pf.Ordered(range(1, 7)), "b": pf.Ordered(["never", "often"])})
+    assert scale["a"].levels == ("1", "2", "3", "4", "5", "6")
+    assert scale["a"].kind == "ordered" and scale["a"].is_ordered
+    assert scale["a"].unknown is None and scale["b"].unknown == "never"  # names have no nearest
+    assert "ordered = true" in scale.to_toml()
+    plain = pf.Schema({"a": ["1", "2", "3"], "c": pf.Bins([0, 1, 2, 3]), "n": 3, "two": 2})
+    assert [v.is_ordered for v in plain.variables] == [False, True, False, True]
+    for wrong, said in (("abc", "list"), (7, "list"), ({"a"}, "list"), ([None], "level")):
+        with pytest.raises(pf.InputError, match=said):
+            pf.Ordered(wrong)
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ("number = 3\nordered = true", "goes with levels"),
+        ('levels = ["a", "b"]\nordered = "yes"', "goes with levels"),
+        ('levels = ["a", "b"]\nordered = true\nunknown = "nearest"', "no level 'nearest'"),
+    ],
+)
+def test_what_cannot_be_ordered(lines, said):
+    with pytest.raises(pf.InputError, match=said):
+        pf.Schema.from_toml(f"format = 1\n[variables.a]\n{lines}\n")
+
+
 BAD = [
     (lambda: pf.Schema({}), "at least one name"),
     (lambda: pf.Schema(["a"]), "must be a mapping"),
@@ -129,7 +155,10 @@ BAD = [
     (lambda: pf.Schema({"a": 65_536}), "between 1 and 65,535 levels; got 65,536"),
     (lambda: pf.Schema({"a": range(70_000)}), "got 70,000"),
     (lambda: pf.Schema({"a": -1}), "got -1"),
-    (lambda: pf.Schema({"a": "yes"}), "must be a list of levels, pf.Bins or a number.*got str"),
+    (
+        lambda: pf.Schema({"a": "yes"}),
+        "must be a list of levels, pf.Ordered, pf.Bins or a number.*got str",
+    ),
     (lambda: pf.Schema({"a": True}), "got bool"),
     (lambda: pf.Schema({"a": 2.0}), "got float"),
     (lambda: pf.Schema({"a": ["x", "x"]}), "'a' lists a level twice"),

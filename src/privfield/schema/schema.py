@@ -15,7 +15,7 @@ from typing import Any
 from privfield.errors import InputError
 from privfield.files import write_bytes
 from privfield.schema.toml import parse, render
-from privfield.schema.variables import Bins, Person, Rule, Variable, listing, make_variable
+from privfield.schema.variables import Bins, Ordered, Person, Rule, Variable, listing, make_variable
 
 
 @dataclass(frozen=True, init=False)
@@ -27,8 +27,8 @@ class Schema:
     (('smoker', 'age', 'region'), (2, 4, 12))
 
     `missing` and `unknown` map a variable to the level that missing or unlisted values are read
-    as; the first level when nothing is said (for numbers and bins, unlisted values go to the
-    nearest level). `forbidden` lists combinations that cannot occur, such as
+    as; the first level when nothing is said (for numbers, bins and ordered numbers, unlisted values
+    go to the nearest level). `forbidden` lists combinations that cannot occur, such as
     ``{"age": "0-18", "married": "yes"}``; a list of levels forbids each of them. `unit` is whose
     data is protected: None for one row, or a `Person`. `levels_are_public` says that the levels
     were read off the records because their owner declared them public; model cards repeat it. It
@@ -42,7 +42,7 @@ class Schema:
 
     def __init__(
         self,
-        variables: Mapping[str, Sequence[object] | Bins | int],
+        variables: Mapping[str, Sequence[object] | Ordered | Bins | int],
         *,
         missing: Mapping[str, object] | None = None,
         unknown: Mapping[str, object] | None = None,

@@ -8,7 +8,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from privfield.errors import InputError
-from privfield.schema.variables import Bins, Person, Rule, Variable, number_text
+from privfield.schema.variables import (
+    Bins,
+    Ordered,
+    Person,
+    Rule,
+    Variable,
+    level_numbers,
+    number_text,
+)
 
 FORMAT = 1
 
@@ -39,12 +47,13 @@ _UNIT = """
 
 _VARIABLES = """
 # One section per variable. Exactly one of
-#   levels = ["no", "yes"]   the values by name
+#   levels = ["no", "yes"]   the values by name; with ordered = true from least to most
 #   number = 12              whole numbers 0 to 11
 #   bins = [0, 18, 40, 65]   intervals 0-18, 18-40, 40-65; 18 belongs to 18-40. The text 18-40 is
 #                            read as that interval too
 # missing: the level that empty, null and NaN values are read as.
-# unknown: the level that values not listed here are read as ("nearest": the closest number or bin).
+# unknown: the level that values not listed here are read as ("nearest": the closest number or bin;
+#          for ordered levels that are numbers too).
 # Nobody is warned when a value is read that way: see how many there are with pf.check.
 """
 
@@ -88,6 +97,8 @@ def _variable_text(variable: Variable) -> str:
         values = f"bins = {_list(number_text(edge) for edge in variable.edges)}"
     else:
         values = f"levels = {_list(_text(level) for level in variable.levels)}"
+    if variable.kind == "ordered":
+        values += "\nordered = true"
     return (
         f"\n[variables.{key_text(variable.name)}]\n{values}\nmissing = {_text(variable.missing)}\n"
         f"unknown = {_text('nearest') if variable.unknown is None else _text(variable.unknown)}\n"
@@ -137,12 +148,13 @@ def parse(text: str, source: str) -> dict[str, Any]:
         where = f"{source}: [variables.{name}]"
         if not isinstance(section, dict):
             raise InputError(f"{where} must be a section.")
-        _known_keys(section, ("levels", "number", "bins", "missing", "unknown"), where)
+        legal = ("levels", "ordered", "number", "bins", "missing", "unknown")
+        _known_keys(section, legal, where)
         variables[name] = _values(section, where)
         if "missing" in section:
             missing[name] = section["missing"]
         if "unknown" in section and not (
-            section["unknown"] == "nearest" and not isinstance(variables[name], list)
+            section["unknown"] == "nearest" and _has_nearest(variables[name])
         ):
             unknown[name] = section["unknown"]
     forbidden = document.get("forbidden", [])
@@ -158,6 +170,12 @@ def parse(text: str, source: str) -> dict[str, Any]:
     }
 
 
+def _has_nearest(given: list[object] | Ordered | Bins | int) -> bool:
+    if isinstance(given, Ordered):
+        return level_numbers(given.levels) is not None
+    return not isinstance(given, list)
+
+
 def _check_whole_numbers(document: Any, source: str) -> None:
     """TOML's whole numbers have 64 bits; Python takes longer ones, and cannot write them all."""
     waiting = [document]
@@ -169,11 +187,14 @@ def _check_whole_numbers(document: Any, source: str) -> None:
             waiting += value.values() if isinstance(value, dict) else value
 
 
-def _values(section: Mapping[str, Any], where: str) -> list[object] | Bins | int:
+def _values(section: Mapping[str, Any], where: str) -> list[object] | Ordered | Bins | int:
     given = [key for key in ("levels", "number", "bins") if key in section]
     if len(given) != 1:
         raise InputError(f"{where} needs exactly one of levels, number and bins; got {given}.")
     value = section[given[0]]
+    ordered = section.get("ordered", False)
+    if not isinstance(ordered, bool) or (ordered and given[0] != "levels"):
+        raise InputError(f"{where}: ordered = true goes with levels; got {ordered!r}.")
     if given[0] == "number":
         if isinstance(value, bool) or not isinstance(value, int):
             raise InputError(f"{where}: number must be a whole number; got {value!r}.")
@@ -181,7 +202,7 @@ def _values(section: Mapping[str, Any], where: str) -> list[object] | Bins | int
     if not isinstance(value, list):
         raise InputError(f"{where}: {given[0]} must be a list; got {value!r}.")
     if given[0] == "levels":
-        return value
+        return Ordered(value) if ordered else value
     try:
         return Bins(value)
     except InputError as error:

@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Any, TypeAlias
 
 from privfield.errors import InputError
+from privfield.words import is_number
 
 MAX_LEVELS = 65_535
 _LONGEST = 2**11  # bits of a whole number that may be a level
@@ -65,6 +66,24 @@ def number_text(value: float) -> str:
     return repr(value)
 
 
+@dataclass(frozen=True, init=False)
+class Ordered:
+    """Levels whose order means something: ``Ordered(["1", "2", "3", "4", "5", "6"])``.
+
+    Where all levels are numbers, other numbers are read as the nearest level, a half as the higher
+    one.
+    """
+
+    levels: tuple[str, ...]
+
+    def __init__(self, levels: Iterable[object]) -> None:
+        if isinstance(levels, str | bytes | Mapping | Set) or not isinstance(levels, Iterable):
+            raise InputError(
+                f"Ordered: levels must be a list, from least to most; got {type(levels).__name__}."
+            )
+        object.__setattr__(self, "levels", tuple(level_text(level) for level in levels))
+
+
 @dataclass(frozen=True)
 class Person:
     """The privacy unit "all rows of one person", told apart by an id column.
@@ -91,9 +110,10 @@ class Person:
 class Variable:
     """One column: its level names, how values find their level, and what stands in for the rest.
 
-    `kind` is "levels" (matched by name), "number" (codes 0, 1, …) or "bins" (intervals `edges`).
-    `missing` is the level that missing values are read as. `unknown` is the level that other
-    values outside the schema are read as; None means the nearest level (numbers and bins).
+    `kind` is "levels" (matched by name), "ordered" (the same, from least to most), "number" (codes
+    0, 1, …) or "bins" (intervals `edges`). `missing` is the level that missing values are read as.
+    `unknown` is the level that other values outside the schema are read as; None means the nearest
+    level (numbers, bins, and ordered levels that are numbers).
     """
 
     name: str
@@ -102,6 +122,11 @@ class Variable:
     missing: str
     unknown: str | None
     edges: tuple[float, ...] = ()
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether the order of levels means something: declared so, two levels, or bins."""
+        return len(self.levels) == 2 or self.kind in ("ordered", "bins")
 
     def code(self, level: object) -> int:
         """The position of a level; a typo is an error that lists what is legal."""
@@ -140,6 +165,8 @@ def make_variable(
     edges: tuple[float, ...] = ()
     if isinstance(given, Bins):
         kind, levels, edges = "bins", given.labels, given.edges
+    elif isinstance(given, Ordered):
+        kind, levels = "ordered", given.levels
     elif (
         hasattr(given, "__index__")
         and not isinstance(given, bool)
@@ -152,8 +179,8 @@ def make_variable(
         kind, levels = "levels", tuple(level_text(level) for level in given)
     else:
         raise InputError(
-            f"Schema: {name!r} must be a list of levels, pf.Bins or a number of levels; "
-            f"got {type(given).__name__}."
+            f"Schema: {name!r} must be a list of levels, pf.Ordered, pf.Bins or a number of "
+            f"levels; got {type(given).__name__}."
         )
     _check_size(name, len(levels))
     if len(set(levels)) < len(levels):
@@ -164,11 +191,22 @@ def make_variable(
         levels,
         kind,
         levels[blank.code(missing[name])] if name in missing else levels[0],
-        levels[blank.code(unknown[name])]
-        if name in unknown
-        else (levels[0] if kind == "levels" else None),
+        levels[blank.code(unknown[name])] if name in unknown else _elsewhere(kind, levels),
         edges,
     )
+
+
+def _elsewhere(kind: str, levels: Sequence[str]) -> str | None:
+    """What unlisted values are read as where nothing is said: None is the nearest level."""
+    named = kind == "levels" or (kind == "ordered" and level_numbers(levels) is None)
+    return levels[0] if named else None
+
+
+def level_numbers(levels: Sequence[str]) -> tuple[float, ...] | None:
+    """The numbers that levels are, if all of them are different ones."""
+    numbers = tuple(float(level) if is_number(level) else math.nan for level in levels)
+    distinct = len(set(numbers)) == len(numbers)
+    return numbers if distinct and all(map(math.isfinite, numbers)) else None
 
 
 def check_name(name: object, what: str) -> None:

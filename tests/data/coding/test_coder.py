@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 import re
+from fractions import Fraction
 from typing import Any
 
 import duckdb
@@ -20,7 +21,7 @@ from hypothesis import strategies as st
 from privfield.data.coding.rules import VariableRule, reading_rule
 from privfield.data.sources import base as sources
 from privfield.data.table import open_table
-from privfield.schema import Bins, Schema, Variable, level_text
+from privfield.schema import Bins, Ordered, Schema, Variable, level_numbers, level_text
 
 MISSING = {"", "NA", "NaN", "null", "None", "N/A", "nan", "NULL"}
 TRUTH = [
@@ -43,7 +44,7 @@ def oracle(variable: Variable, value: object) -> int:
         value = value.encode("utf-8", "surrogatepass")
     if isinstance(value, bytes):
         return oracle_text(variable, value)
-    if variable.kind == "levels":
+    if is_named(variable):
         if isinstance(value, bool):
             return oracle_truth(variable, value)
         known = not isinstance(value, float) or math.isfinite(value)
@@ -51,6 +52,8 @@ def oracle(variable: Variable, value: object) -> int:
     if variable.kind == "number":
         return oracle_position(variable, value)
     number = float(value) if isinstance(value, bool) else value
+    if variable.kind == "ordered":
+        return oracle_nearest(variable, number)
     for code, low in enumerate(variable.edges[:-1]):
         high = variable.edges[code + 1]
         if low <= number < high or number == high == math.inf:
@@ -62,6 +65,21 @@ def oracle(variable: Variable, value: object) -> int:
 
 def place(variable: Variable, name: str | None) -> int:
     return variable.levels.index(name if name in variable.levels else variable.unknown)
+
+
+def is_named(variable: Variable) -> bool:
+    """Whether numbers are names too; ordered ones may stand for all that lie near."""
+    return variable.kind == "levels" or (
+        variable.kind == "ordered" and variable.unknown is not None
+    )
+
+
+def oracle_nearest(variable: Variable, number: Any) -> int:
+    """A half goes up."""
+    ends = [Fraction(level) for level in variable.levels]
+    if not math.isfinite(number):
+        return ends.index(max(ends) if number > 0 else min(ends))
+    return min(range(len(ends)), key=lambda code: (abs(ends[code] - Fraction(number)), -ends[code]))
 
 
 def oracle_position(variable: Variable, number: Any) -> int:
@@ -90,7 +108,7 @@ def oracle_text(variable: Variable, raw: bytes) -> int:
             return variable.levels.index(variable.missing)
     if word.lower() in ("true", "false"):
         return oracle(variable, word.lower() == "true")
-    if variable.kind == "levels":
+    if is_named(variable):
         decimal = re.fullmatch(r"[+-]?[0-9]+\.[0-9]*", word, re.ASCII)
         return oracle(variable, float(word)) if decimal else place(variable, None)
     try:
@@ -108,6 +126,7 @@ NAMES = [
     *["9007199254740993", "18446744073709551615", "-9223372036854775808"],
     *["NA", "", " a", "a", "é", "a,b", 'say "hi"', "two\nlines", "inf", "nan", "-0"],
 ]
+SCALE = ["0", "1", "2", "-3", "1.5", "0.25", "10", "255", "65536", "6"]
 EDGES = [-math.inf, -1e9, -2.5, -1.0, 0.0, 0.1, 0.5, 1.0, 18.0, 40.0, 1e6, 1e300, math.inf]
 INTEGERS = st.one_of(
     st.integers(-5, 15),
@@ -134,6 +153,11 @@ BYTES = st.one_of(TEXTS.map(str.encode), st.binary(max_size=4))
 def schemas(draw: st.DrawFn, kind: str) -> Schema:
     if kind == "levels":
         given = draw(st.lists(st.sampled_from(NAMES), min_size=1, max_size=8, unique=True))
+    elif kind == "ordered":
+        names = draw(st.sampled_from([NAMES, SCALE]))
+        given = Ordered(draw(st.lists(st.sampled_from(names), min_size=1, max_size=8, unique=True)))
+        if level_numbers(given.levels) and names is NAMES:
+            given = Ordered([*given.levels, "much"])  # NAMES holds numbers that floats round
     elif kind == "number":
         given = draw(st.sampled_from([1, 2, 3, 12, 256, 257]))
     else:
@@ -146,7 +170,7 @@ def schemas(draw: st.DrawFn, kind: str) -> Schema:
     return Schema({"x": given}, **rules)
 
 
-every_kind = pytest.mark.parametrize("kind", ["levels", "number", "bins"])
+every_kind = pytest.mark.parametrize("kind", ["levels", "ordered", "number", "bins"])
 
 
 def probes(schema: Schema) -> list[float]:

@@ -23,7 +23,12 @@ outside the schema are read as.
 def init(
     file: options.DataFile,
     output: Annotated[str, options.output("S", "The schema file to write.")] = "schema.toml",
-    levels: Annotated[str | None, options.text("no,yes", "What every column may hold.")] = None,
+    levels: Annotated[
+        str | None, options.text("no,yes", "What every column may hold; 1-6 is six.")
+    ] = None,
+    ordered: Annotated[
+        bool, typer.Option("--ordered", help="Levels run from least to most, as on a scale.")
+    ] = False,
     levels_are_public: Annotated[
         bool,
         typer.Option(
@@ -44,12 +49,14 @@ def init(
 
     if levels is not None and levels_are_public:
         raise InputError("--levels and --levels-are-public exclude each other.")
+    if ordered and levels is None and not levels_are_public:
+        raise InputError("--ordered needs the levels: --levels 1-6, from least to most.")
     given = split_levels(levels) if levels is not None else []
     target = check_output(output, force)
     with typed(file):
         names, remarks = column_names(file)
     found = levels_in(file, names) if levels_are_public else dict.fromkeys(names, given)
-    text = draft(found, public=levels_are_public)
+    text = draft(found, public=levels_are_public, ordered=ordered)
     write_bytes(target, text.encode())
     waiting = [name for name in names if not found[name]]
     read = "the records, because you called the levels public" if levels_are_public else None
@@ -66,10 +73,14 @@ def init(
     say(f"Wrote {target}: {counted(len(names), 'column')}, from {read or 'the header only'}.")
     for remark in remarks:
         note(f"Note: {remark}.")
-    _next_steps(file, str(target), found, waiting)
+    _next_steps(file, str(target), found, waiting, ordered)
 
 
-def _next_steps(file: str, target: str, found: dict[str, list[str]], waiting: list[str]) -> None:
+def _next_steps(
+    file: str, target: str, found: dict[str, list[str]], waiting: list[str], ordered: bool
+) -> None:
+    from privfield.schema import level_numbers
+
     if waiting:
         note(
             f"Fill in what {'this column' if len(waiting) == 1 else f'{len(waiting)} columns'} may "
@@ -78,10 +89,11 @@ def _next_steps(file: str, target: str, found: dict[str, list[str]], waiting: li
             + (", …" if len(waiting) > 6 else "")
         )
     else:
-        first = next(iter(found.values()))[0]
+        levels = next(iter(found.values()))
+        nearest = ordered and level_numbers(levels) is not None
+        what = "Empty values" if nearest else "Values outside the schema, and empty ones,"
         note(
-            f"Values outside the schema, and empty ones, will be read as the first level (here "
-            f"{first!r});\nchange `unknown` and `missing` in the file if another suits better. "
+            f"{what} will be read as the first level (here {levels[0]!r});\nchange `unknown` and `missing` in the file if another suits better. "
             "Delete the sections of\ncolumns you do not need (names, ids)."
         )
     note(

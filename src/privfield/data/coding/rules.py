@@ -12,9 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from privfield.data.coding.steps import Steps, exact_steps, interval_steps, nearest_steps
+from privfield.data.coding.steps import (
+    Steps,
+    closest_steps,
+    exact_steps,
+    interval_steps,
+    nearest_steps,
+)
 from privfield.data.sources.objects import Plain
-from privfield.schema import Variable, number_text
+from privfield.schema import Variable, level_numbers, number_text
 
 # Text that means "missing", unless it is itself a level of the variable.
 MISSING_TEXTS = frozenset({"", "NA", "NaN", "null", "None", "N/A", "nan", "NULL"})
@@ -89,8 +95,11 @@ class VariableRule:
     """A variable and its codes: what numbers, truth values and texts are read as."""
 
     def __init__(self, variable: Variable, rule: CodeRule) -> None:
-        self.kind = variable.kind
+        # ordered levels are names, unless other numbers go to the nearest
+        by_name = variable.kind == "ordered" and variable.unknown is not None
+        self.kind = "levels" if by_name else variable.kind
         self.edges = variable.edges
+        self.numbers = level_numbers(variable.levels) or ()
         self.rule = rule
         self._named = {
             name.encode("utf-8", "surrogatepass"): code
@@ -105,6 +114,8 @@ class VariableRule:
         codes, unknown = self.rule.levels, self.rule.unknown
         if self.kind == "number":
             return self.position_steps()
+        if self.kind == "ordered":
+            return self._number_steps(self.numbers)
         if self.kind == "bins":
             below, above = (codes[0], codes[-1]) if unknown is None else (unknown, unknown)
             return interval_steps(self.edges, codes, below, above)
@@ -121,7 +132,13 @@ class VariableRule:
         """The codes of numbers that are positions 0, 1, … in the list of levels."""
         if self.rule.unknown is None:
             return nearest_steps(self.rule.levels)
-        codes = {float(position): code for position, code in enumerate(self.rule.levels)}
+        return self._number_steps([float(place) for place in range(len(self.rule.levels))])
+
+    def _number_steps(self, numbers: Sequence[float]) -> Steps:
+        """The codes of these numbers, and of others the nearest or the unknown one."""
+        codes = dict(zip(numbers, self.rule.levels, strict=True))
+        if self.rule.unknown is None:
+            return closest_steps(codes)
         return exact_steps(codes, self.rule.unknown)
 
     def not_as_written(self, kind: str) -> list[str]:

@@ -6,6 +6,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,13 @@ def nearest_steps(codes: Sequence[int]) -> Steps:
         for code in range(len(codes) - 1)
     )
     return Steps(tuple(breaks), tuple(codes))
+
+
+def closest_steps(codes: Mapping[float, int]) -> Steps:
+    """The nearest of the listed numbers; a half goes up."""
+    numbers = sorted(codes)
+    breaks = tuple(a / 2 + b / 2 for a, b in pairwise(numbers))
+    return Steps(breaks, tuple(codes[number] for number in numbers))
 
 
 def exact_steps(codes: Mapping[Any, int], other: int) -> Steps:

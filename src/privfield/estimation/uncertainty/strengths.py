@@ -29,8 +29,8 @@ class EdgeInterval:
     """How strongly two variables are related when all others are held fixed.
 
     Where both variables have two levels, `estimate` is the weight W of an Ising model: a quarter
-    of the log odds ratio. Where both are ordered (two levels or bins) it is the same for the
-    linear trend: a quarter of the log odds ratio between their extreme levels. Otherwise it has no
+    of the log odds ratio. Where both are ordered (declared so, two levels or bins) it is the same
+    for the linear trend: a quarter of the log odds ratio between their extreme levels. Otherwise it has no
     sign: the root mean square of the centred table of log-potentials, which is |W| for two levels.
 
     `estimate`, `low`, `high` and `p` (of the hypothesis that there is no such edge) come from the
@@ -169,15 +169,10 @@ def structural(schema: Schema) -> set[Scope]:
     return {rule for rule in rules if len(rule) == 2}
 
 
-def is_ordered(variable: Variable) -> bool:
-    """Whether the order of levels means something: two levels, or bins of a number."""
-    return len(variable.levels) == 2 or variable.kind == "bins"
-
-
 def plain_edge(schema: Schema, scope: Scope, fitted: Table) -> EdgeInterval:
     """From a pair's coordinates in a model: no interval is known."""
     pair = [schema.variables[v] for v in scope]
-    signed = all(is_ordered(variable) for variable in pair)
+    signed = all(variable.is_ordered for variable in pair)
     if signed:
         answer = float(trend(*(len(variable.levels) for variable in pair)) @ fitted)
     else:
