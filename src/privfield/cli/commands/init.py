@@ -93,7 +93,8 @@ def _next_steps(
         nearest = ordered and level_numbers(levels) is not None
         what = "Empty values" if nearest else "Values outside the schema, and empty ones,"
         note(
-            f"{what} will be read as the first level (here {levels[0]!r});\nchange `unknown` and `missing` in the file if another suits better. "
+            f"{what} will be read as the first level (here {levels[0]!r});\n"
+            "change `unknown` and `missing` in the file if another suits better. "
             "Delete the sections of\ncolumns you do not need (names, ids)."
         )
     note(

@@ -30,8 +30,9 @@ class EdgeInterval:
 
     Where both variables have two levels, `estimate` is the weight W of an Ising model: a quarter
     of the log odds ratio. Where both are ordered (declared so, two levels or bins) it is the same
-    for the linear trend: a quarter of the log odds ratio between their extreme levels. Otherwise it has no
-    sign: the root mean square of the centred table of log-potentials, which is |W| for two levels.
+    for the linear trend: a quarter of the log odds ratio between their extreme levels. Otherwise it
+    has no sign: the root mean square of the centred table of log-potentials, which is |W| for two
+    levels.
 
     `estimate`, `low`, `high` and `p` (of the hypothesis that there is no such edge) come from the
     released numbers and are not shrunk; ends may be infinite. They are None where no interval is
