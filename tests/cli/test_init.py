@@ -78,7 +78,7 @@ def test_headers(call, tmp_path, content, names):
         ("d.csv", b"PK\x03\x04SECRET", "a spreadsheet with another name"),
         ("d.csv", b"", "is empty"),
         ("d.xlsx", b"PK\x03\x04", "is a spreadsheet. Export the table as CSV"),
-        ("d.sav", b"$FL2", "an SPSS file"),
+        ("d.por", b"ASCII SPSS PORT FILE", "an SPSS file"),
         ("d.txt", b"a,b\n", "must end in one of .csv"),
         ("d.parquet", b"SECRET", "not a Parquet file"),
         ("d.csv.gz", b"SECRET", "cannot be read"),

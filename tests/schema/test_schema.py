@@ -327,3 +327,16 @@ def test_files_with_numbers_and_brackets_without_end(line):
         pf.Schema.from_toml(f"format = 1\n[variables.a]\n{line}\n")
     with pytest.raises(pf.InputError, match=r"^the schema"):
         pf.Schema.from_toml(f"format = 0x{'f' * 5000}\n")
+
+
+def test_wording_round_trips_and_plays_no_part():
+    plain, worded = (
+        pf.Schema({"a b": ["no", "yes"], "c": 3}, questions=questions)
+        for questions in ({}, {"a b": 'Is it "so"?\nReally?'})
+    )
+    assert pf.Schema.from_toml(worded.to_toml())["a b"].question == 'Is it "so"?\nReally?'
+    assert plain == worded and "question =" not in plain.to_toml()
+    with pytest.raises(pf.InputError, match="questions names 'd'"):
+        pf.Schema({"c": 3}, questions={"d": "?"})
+    with pytest.raises(pf.InputError, match="the question of 'c' must be text; got int"):
+        pf.Schema({"c": 3}, questions={"c": 7})

@@ -151,13 +151,14 @@ class Table:
 def open_table(data: Any, schema: Schema) -> Table:
     """Find out where the rows come from and check everything public about it; read no record.
 
-    `data` is a path, a glob or a folder of CSV or Parquet files, anything that speaks the Arrow
-    stream protocol, or a numpy array of codes in the schema's column order.
+    `data` is a path, a glob or a folder of CSV, Parquet, SPSS or Stata files, anything that speaks
+    the Arrow stream protocol, or a numpy array of codes in the schema's column order.
     """
     check_schema(schema)
     unit = schema.unit
     wanted = schema.names if unit is None else (*schema.names, unit.column)
-    source = find_source(data, wanted, has_ids=unit is not None)
+    levels = {variable.name: variable.levels for variable in schema.variables}
+    source = find_source(data, wanted, unit is not None, levels)
     if unit is not None:
         check_ids(source, unit.column)
     if unit is not None and unit.rows is None and not source.passes:

@@ -5,17 +5,18 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import replace
 
 from privfield.errors import InputError
+from privfield.schema.codebook import Column
 from privfield.schema.schema import Schema
 from privfield.schema.toml import key_text
-from privfield.schema.variables import MAX_LEVELS, Ordered
+from privfield.schema.variables import MAX_LEVELS
 
 _PLACE = """
 [variables.{name}]
-levels = []  # FILL IN what this column may hold, or write number = … or bins = … instead
+{question}levels = []  # FILL IN what this column may hold, or write number = … or bins = … instead
 # missing = "…"  # the level that empty values are read as; the first one if nothing is said
 # unknown = "…"  # the level that unlisted values are read as; the first one if nothing is said
 """
@@ -35,18 +36,16 @@ def split_levels(text: str) -> list[str]:
     return levels
 
 
-def draft(levels: Mapping[str, Sequence[str]], public: bool = False, ordered: bool = False) -> str:
+def draft(columns: Sequence[Column], public: bool = False) -> str:
     """The text of a schema file; columns without levels get a place to fill in."""
-    parts: dict[str, Any] = {
-        name: (Ordered(given) if ordered else list(given)) if given else ["to be filled in"]
-        for name, given in levels.items()
-    }
-    text = Schema(parts, levels_are_public=public).to_toml()
-    for name, given in levels.items():
-        if not given:
-            start = text.index(f"\n[variables.{key_text(name)}]\n")
+    filled = [column if column.levels else replace(column, levels=("…",)) for column in columns]
+    text = Schema.of_columns(filled, levels_are_public=public).to_toml()
+    for column in columns:
+        if not column.levels:
+            name = key_text(column.name)
+            start = text.index(f"\n[variables.{name}]\n")
             end = text.find("\n[", start + 1)
-            text = (
-                text[:start] + _PLACE.format(name=key_text(name)) + (text[end:] if end > 0 else "")
-            )
+            wording = re.search(r"question = .*\n", text[start : end if end > 0 else None])
+            place = _PLACE.format(name=name, question=wording[0] if wording else "")
+            text = text[:start] + place + (text[end:] if end > 0 else "")
     return text

@@ -14,6 +14,7 @@ from typing import Any
 
 from privfield.errors import InputError
 from privfield.files import write_bytes
+from privfield.schema.codebook import Column, read_codebook
 from privfield.schema.toml import parse, render
 from privfield.schema.variables import Bins, Ordered, Person, Rule, Variable, listing, make_variable
 
@@ -28,8 +29,9 @@ class Schema:
 
     `missing` and `unknown` map a variable to the level that missing or unlisted values are read
     as; the first level when nothing is said (for numbers, bins and ordered numbers, unlisted values
-    go to the nearest level). `forbidden` lists combinations that cannot occur, such as
-    ``{"age": "0-18", "married": "yes"}``; a list of levels forbids each of them. `unit` is whose
+    go to the nearest level). `questions` maps a variable to its wording, for readers only.
+    `forbidden` lists combinations that cannot occur, such as ``{"age": "0-18", "married": "yes"}``;
+    a list of levels forbids each of them. `unit` is whose
     data is protected: None for one row, or a `Person`. `levels_are_public` says that the levels
     were read off the records because their owner declared them public; model cards repeat it. It
     is about where the schema comes from, not about what it says: schemas are equal without it.
@@ -46,6 +48,7 @@ class Schema:
         *,
         missing: Mapping[str, object] | None = None,
         unknown: Mapping[str, object] | None = None,
+        questions: Mapping[str, str] | None = None,
         forbidden: Sequence[Mapping[str, object]] = (),
         unit: Person | None = None,
         levels_are_public: bool = False,
@@ -54,10 +57,10 @@ class Schema:
             raise InputError(
                 "Schema: variables must be a mapping from at least one name to its levels."
             )
-        for label, rules in (("missing", missing), ("unknown", unknown)):
+        for label, rules in (("missing", missing), ("unknown", unknown), ("questions", questions)):
             _check_rules(label, rules, variables)
         built = tuple(
-            make_variable(name, given, missing or {}, unknown or {})
+            make_variable(name, given, missing or {}, unknown or {}, questions or {})
             for name, given in variables.items()
         )
         object.__setattr__(self, "variables", built)
@@ -154,6 +157,28 @@ class Schema:
         return schema
 
     @classmethod
+    def from_codebook(cls, path: str | os.PathLike[str]) -> Schema:
+        """What a codebook says: an SPSS or Stata file, SDV metadata, a Frictionless Table Schema.
+
+        No record is read. Columns are left out of which it does not say what they may hold.
+        """
+        columns, _ = read_codebook(os.fspath(path))
+        known = [column for column in columns if column.levels]
+        if not known:
+            raise InputError(f"path: {str(path)!r} says of no column what it may hold.")
+        return cls.of_columns(known)
+
+    @classmethod
+    def of_columns(cls, columns: Sequence[Column], levels_are_public: bool = False) -> Schema:
+        """The schema of a codebook's columns."""
+        return cls(
+            {c.name: Ordered(c.levels) if c.ordered else c.levels for c in columns},
+            missing={c.name: c.missing for c in columns if c.missing is not None},
+            questions={c.name: c.question for c in columns},
+            levels_are_public=levels_are_public,
+        )
+
+    @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Schema:
         """Read a schema from a TOML file."""
         try:
@@ -208,7 +233,7 @@ def _check_rules(
     label: str, rules: Mapping[str, object] | None, variables: Mapping[str, Any]
 ) -> None:
     if rules is not None and not isinstance(rules, Mapping):
-        raise InputError(f"Schema: {label} must map a variable to one of its levels.")
+        raise InputError(f"Schema: {label} must map names of variables to one text or level each.")
     for name in rules or {}:
         if name not in variables:
             raise InputError(f"Schema: {label} names {name!r}, which is not a variable.")

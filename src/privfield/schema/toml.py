@@ -54,6 +54,7 @@ _VARIABLES = """
 # missing: the level that empty, null and NaN values are read as.
 # unknown: the level that values not listed here are read as ("nearest": the closest number or bin;
 #          for ordered levels that are numbers too).
+# question: the wording, for readers only.
 # Nobody is warned when a value is read that way: see how many there are with pf.check.
 """
 
@@ -99,8 +100,10 @@ def _variable_text(variable: Variable) -> str:
         values = f"levels = {_list(_text(level) for level in variable.levels)}"
     if variable.kind == "ordered":
         values += "\nordered = true"
+    question = f"question = {_text(variable.question)}\n" if variable.question else ""
     return (
-        f"\n[variables.{key_text(variable.name)}]\n{values}\nmissing = {_text(variable.missing)}\n"
+        f"\n[variables.{key_text(variable.name)}]\n{question}{values}\n"
+        f"missing = {_text(variable.missing)}\n"
         f"unknown = {_text('nearest') if variable.unknown is None else _text(variable.unknown)}\n"
     )
 
@@ -136,21 +139,24 @@ def parse(text: str, source: str) -> dict[str, Any]:
             f"{source}: format must be {FORMAT}; got {document.get('format')!r}. "
             "Is this a privfield schema?"
         )
-    legal = ("format", "levels_are_public", "unit", "variables", "forbidden")
-    _known_keys(document, legal, source)
+    known = ("format", "levels_are_public", "unit", "variables", "forbidden")
+    _known_keys(document, known, source)
     sections = document.get("variables")
     if not isinstance(sections, dict) or not sections:
         raise InputError(f"{source}: at least one [variables.NAME] section is needed.")
     variables: dict[str, Any] = {}
     missing: dict[str, object] = {}
     unknown: dict[str, object] = {}
+    questions: dict[str, object] = {}
     for name, section in sections.items():
         where = f"{source}: [variables.{name}]"
         if not isinstance(section, dict):
             raise InputError(f"{where} must be a section.")
-        legal = ("levels", "ordered", "number", "bins", "missing", "unknown")
+        legal = ("levels", "ordered", "number", "bins", "missing", "unknown", "question")
         _known_keys(section, legal, where)
         variables[name] = _values(section, where)
+        if "question" in section:
+            questions[name] = section["question"]
         if "missing" in section:
             missing[name] = section["missing"]
         if "unknown" in section and not (
@@ -164,6 +170,7 @@ def parse(text: str, source: str) -> dict[str, Any]:
         "variables": variables,
         "missing": missing,
         "unknown": unknown,
+        "questions": questions,
         "forbidden": forbidden,
         "unit": _unit(document.get("unit", {}), source),
         "levels_are_public": document.get("levels_are_public", False),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, TypeAlias
 
@@ -114,6 +114,7 @@ class Variable:
     0, 1, …) or "bins" (intervals `edges`). `missing` is the level that missing values are read as.
     `unknown` is the level that other values outside the schema are read as; None means the nearest
     level (numbers, bins, and ordered levels that are numbers).
+    `question` is the wording, for readers only: variables are equal without it.
     """
 
     name: str
@@ -122,6 +123,7 @@ class Variable:
     missing: str
     unknown: str | None
     edges: tuple[float, ...] = ()
+    question: str = field(default="", compare=False)
 
     @property
     def is_ordered(self) -> bool:
@@ -158,9 +160,13 @@ def level_text(level: object) -> str:
 
 
 def make_variable(
-    name: str, given: Any, missing: Mapping[str, object], unknown: Mapping[str, object]
+    name: str,
+    given: Any,
+    missing: Mapping[str, object],
+    unknown: Mapping[str, object],
+    questions: Mapping[str, str],
 ) -> Variable:
-    """A column from what a user said of it; `missing` and `unknown` are the whole schema's."""
+    """A column from what a user said of it; the mappings are the whole schema's."""
     check_name(name, "Schema: variable name")
     edges: tuple[float, ...] = ()
     if isinstance(given, Bins):
@@ -193,6 +199,7 @@ def make_variable(
         levels[blank.code(missing[name])] if name in missing else levels[0],
         levels[blank.code(unknown[name])] if name in unknown else _elsewhere(kind, levels),
         edges,
+        _check_question(name, questions.get(name, "")),
     )
 
 
@@ -228,6 +235,14 @@ def spin_names(names: Sequence[str] | None, size: int) -> tuple[str, ...]:
     for name in found:
         check_name(name, "names: each")
     return found
+
+
+def _check_question(name: str, question: object) -> str:
+    if not isinstance(question, str):
+        raise InputError(
+            f"Schema: the question of {name!r} must be text; got {type(question).__name__}."
+        )
+    return _check_writable(question)
 
 
 def _check_writable(text: str) -> str:

@@ -84,19 +84,21 @@ def test_paths_without_data(tmp_path: Path) -> None:
     assert problem(tmp_path / "no.csv", tmp_path) == "path: there is no file 'FOLDER/no.csv'."
     assert problem(str(tmp_path / "*.csv"), tmp_path) == "path: no file matches 'FOLDER/*.csv'."
     assert problem(tmp_path, tmp_path) == (
-        "path: the folder 'FOLDER' holds no .csv, .csv.gz, .tsv, .tsv.gz, .parquet, .pq files. "
+        "path: the folder 'FOLDER' holds no .csv, .csv.gz, .tsv, .tsv.gz, .parquet, .pq, .sav, "
+        ".zsav, .dta files. "
         "Files in its subfolders are read with a glob such as 'FOLDER/**/*.parquet'."
     )
     (tmp_path / "t.xlsx").write_text("x")
     assert problem(tmp_path / "t.xlsx", tmp_path) == (
-        "path: 'FOLDER/t.xlsx' must end in one of .csv, .csv.gz, .tsv, .tsv.gz, .parquet, .pq."
+        "path: 'FOLDER/t.xlsx' must end in one of .csv, .csv.gz, .tsv, .tsv.gz, .parquet, .pq, "
+        ".sav, .zsav, .dta."
     )
     (tmp_path / "t.parquet").write_bytes(b"")
     assert problem(tmp_path / "t.parquet", tmp_path) == "path: 'FOLDER/t.parquet' is empty."
     (tmp_path / "t.csv").write_text("a,b\n")
     (tmp_path / "t.parquet").write_bytes(b"x")
     assert problem(tmp_path, tmp_path) == (
-        "path: 'FOLDER' mixes CSV and Parquet files; keep to one kind."
+        "path: 'FOLDER' mixes files of several kinds; keep to one."
     )
 
 

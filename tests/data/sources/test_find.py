@@ -208,9 +208,9 @@ def test_arrays() -> None:
 @pytest.mark.parametrize("data", [None, 3, [1, 2], b"path", object(), iter([])])
 def test_other_data(data: Any) -> None:
     assert problem(data) == (
-        "data must be a path or glob of CSV or Parquet files, a frame that speaks the Arrow stream "
-        "protocol (pandas from 2.2, polars, DuckDB, pyarrow), a mapping of names to columns, or a "
-        f"2-D numpy array of codes; got {type(data).__name__}."
+        "data must be a path or glob of CSV, Parquet, SPSS or Stata files, a frame that speaks the "
+        "Arrow stream protocol (pandas from 2.2, polars, DuckDB, pyarrow), a mapping of names to "
+        f"columns, or a 2-D numpy array of codes; got {type(data).__name__}."
     )
 
 

@@ -57,7 +57,8 @@ def neighbours(text: str) -> str:
 DataFile = Annotated[
     str,
     typer.Argument(
-        metavar="FILE", help="CSV or Parquet: one file, a folder, or a quoted 'glob*.parquet'."
+        metavar="FILE",
+        help="CSV, Parquet, SPSS or Stata: one file, a folder, or a quoted 'glob*.parquet'.",
     ),
 ]
 SchemaFile = Annotated[

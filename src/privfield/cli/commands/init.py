@@ -1,8 +1,9 @@
-"""`privfield init`: begin a schema from the header of a file."""
+"""`privfield init`: begin a schema from the header of a file, or from a codebook."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,13 +11,19 @@ from privfield.cli.arguments import options
 from privfield.cli.terminal.console import note, say, say_json
 from privfield.errors import InputError
 
+if TYPE_CHECKING:
+    from privfield.schema.codebook import Column
+
 HELP = """Begin a schema file from the header of FILE. No record is read.
 
 Example:  [bold]privfield init symptoms.csv --levels no,yes -o symptoms.toml[/bold]
+          [bold]privfield init survey.sav -o survey.toml[/bold]
 
 What a column may hold is public knowledge, so it comes from you: with --levels for all columns, or
 in the file afterwards. The file explains its keys, among them `unknown`: the level that values
-outside the schema are read as.
+outside the schema are read as. Files of SPSS and Stata (.sav, .dta) hold a codebook: its wording,
+value labels, order and missing codes are taken over. So are those of SDV metadata and Frictionless
+Table Schemas (.json).
 """
 
 
@@ -41,9 +48,8 @@ def init(
 ) -> None:
     """Read the names of the columns; write a schema."""
     from privfield.cli.arguments.files import check_output, typed
-    from privfield.data.levels import levels_in
-    from privfield.data.sources.files import column_names
     from privfield.files import write_bytes
+    from privfield.schema.codebook import is_codebook
     from privfield.schema.draft import draft, split_levels
     from privfield.words import counted
 
@@ -51,15 +57,16 @@ def init(
         raise InputError("--levels and --levels-are-public exclude each other.")
     if ordered and levels is None and not levels_are_public:
         raise InputError("--ordered needs the levels: --levels 1-6, from least to most.")
-    given = split_levels(levels) if levels is not None else []
+    given = split_levels(levels) if levels is not None else None
     target = check_output(output, force)
     with typed(file):
-        names, remarks = column_names(file)
-    found = levels_in(file, names) if levels_are_public else dict.fromkeys(names, given)
-    text = draft(found, public=levels_are_public, ordered=ordered)
-    write_bytes(target, text.encode())
-    waiting = [name for name in names if not found[name]]
-    read = "the records, because you called the levels public" if levels_are_public else None
+        columns, remarks = _columns(file, given, ordered, levels_are_public)
+    write_bytes(target, draft(columns, public=levels_are_public).encode())
+    names = [column.name for column in columns]
+    waiting = [column.name for column in columns if not column.levels]
+    read = "the codebook only" if is_codebook(file) else "the header only"
+    if levels_are_public:
+        read = "the records, because you called the levels public"
     if json:
         say_json(
             {
@@ -70,15 +77,53 @@ def init(
             }
         )
         return
-    say(f"Wrote {target}: {counted(len(names), 'column')}, from {read or 'the header only'}.")
+    say(f"Wrote {target}: {counted(len(names), 'column')}, from {read}.")
     for remark in remarks:
         note(f"Note: {remark}.")
-    _next_steps(file, str(target), found, waiting, ordered)
+    _next_steps(file, str(target), columns, waiting)
 
 
-def _next_steps(
-    file: str, target: str, found: dict[str, list[str]], waiting: list[str], ordered: bool
-) -> None:
+def _columns(
+    file: str, given: list[str] | None, ordered: bool, levels_are_public: bool
+) -> tuple[list[Column], list[str]]:
+    """What is known of the columns, and remarks on them."""
+    from dataclasses import replace
+
+    from privfield.data.levels import levels_in
+    from privfield.data.sources.files import column_names
+    from privfield.schema.codebook import Column, is_codebook, read_codebook
+
+    if is_codebook(file):
+        columns, remarks = read_codebook(file)
+        remarks += _missing_codes(columns)
+    else:
+        names, remarks = column_names(file)
+        columns = [Column(name) for name in names]
+    if levels_are_public:
+        found = levels_in(file, [column.name for column in columns])
+    elif given is not None:
+        found = {column.name: given for column in columns}
+    else:
+        return columns, remarks
+    return [
+        replace(column, levels=tuple(found[column.name]), ordered=ordered, missing=None)
+        for column in columns
+    ], remarks
+
+
+def _missing_codes(columns: Sequence[Column]) -> list[str]:
+    from privfield.words import counted
+
+    having = [column for column in columns if column.declared_missing]
+    codes = list(dict.fromkeys(code for column in having for code in column.declared_missing))
+    shown = ", ".join(codes[:6]) + ", …" * (len(codes) > 6)
+    return [
+        f"{counted(len(having), 'column')} with codes for no answer ({shown}); in this file they "
+        "are read as the level that `missing` names"
+    ] * bool(having)
+
+
+def _next_steps(file: str, target: str, columns: Sequence[Column], waiting: Sequence[str]) -> None:
     from privfield.schema import level_numbers
 
     if waiting:
@@ -89,14 +134,16 @@ def _next_steps(
             + (", …" if len(waiting) > 6 else "")
         )
     else:
-        levels = next(iter(found.values()))
-        nearest = ordered and level_numbers(levels) is not None
+        first = columns[0]
+        nearest = first.ordered and level_numbers(first.levels) is not None
         what = "Empty values" if nearest else "Values outside the schema, and empty ones,"
+        where = "the first level" if first.missing is None else "the middle of a scale"
         note(
-            f"{what} will be read as the first level (here {levels[0]!r});\n"
+            f"{what} will be read as {where} (here {first.missing or first.levels[0]!r});\n"
             "change `unknown` and `missing` in the file if another suits better. "
             "Delete the sections of\ncolumns you do not need (names, ids)."
         )
+    file = "<table>" if file.lower().endswith(".json") else file
     note(
         f"Then: privfield check {file} --schema {target}   (for you only: counts what does not fit)"
     )

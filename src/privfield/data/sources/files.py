@@ -1,10 +1,10 @@
-"""CSV and Parquet files as sources: one file, a glob of them or a folder."""
+"""Files as sources, CSV, Parquet, SPSS or Stata: one file, a glob of them or a folder."""
 
 from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -22,25 +22,38 @@ from privfield.data.sources.base import (
 )
 from privfield.data.sources.csv import CsvFile
 from privfield.data.sources.header import first_record, read_headers
+from privfield.data.sources.survey import SurveyFile
 from privfield.errors import InputError
+from privfield.schema.codebook import SURVEYS, survey_metadata
 from privfield.words import counted, is_number
 
 _CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 _PARQUET = (".parquet", ".pq")
-_LEGAL = ", ".join((*_CSV, *_PARQUET))
+_KINDS = {"csv": _CSV, "parquet": _PARQUET, "survey": SURVEYS}
+_LEGAL = ", ".join(end for ends in _KINDS.values() for end in ends)
 _PAGE_BUFFER = 2**20  # read column chunks piece by piece: a row group may be a whole file
 _ALL_BUFFERS = 2**26  # of all columns together
 
 
-def open_files(path: str, wanted: Sequence[str], has_ids: bool) -> Source:
-    """The files at a path, in the order of their names, with headers and types checked."""
+def open_files(
+    path: str, wanted: Sequence[str], has_ids: bool, levels: Mapping[str, Sequence[str]]
+) -> Source:
+    """The files at a path, in the order of their names, with headers and types checked.
+
+    `levels` are those of the schema, which may speak of a survey's labels or of its codes.
+    """
     paths = _find(path)
     kinds = {_kind(each) for each in paths}
     if len(kinds) > 1:
-        raise InputError(f"path: {path!r} mixes CSV and Parquet files; keep to one kind.")
+        raise InputError(f"path: {path!r} mixes files of several kinds; keep to one.")
     if kinds == {"csv"}:
         return FileSource([CsvFile(each, wanted) for each in paths])
-    files = [ParquetFile(each, wanted, has_ids) for each in paths]
+    files: list[Any] = [
+        ParquetFile(each, wanted, has_ids)
+        if kinds == {"parquet"}
+        else SurveyFile(each, wanted, levels)
+        for each in paths
+    ]
     if has_ids and len({file.id_is_text for file in files} - {None}) > 1:
         raise InputError(  # a person would be two people: "7" in one file and 7 in the other
             f"path: {wanted[-1]!r} is text in some of the files and a number in others; "
@@ -57,8 +70,9 @@ def column_names(path: str) -> tuple[list[str], list[str]]:
     """
     first = _find(path)[0]
     where = f"path: the first line of {path!r}"
-    if _kind(first) == "parquet":
-        names = list(_schema(first).names)
+    if _kind(first) != "csv":
+        about = _schema(first).names if _kind(first) == "parquet" else None
+        names = list(survey_metadata(first).column_names if about is None else about)
     else:
         start = guarded(lambda: first_record(first), f"path: {first!r} cannot be read.")
         cells = max((h.cells for h in read_headers(start, f"path: {first!r}")), key=len)
@@ -94,7 +108,7 @@ class FileSource:
         self.kinds = ["float" if "float" in each else each[0] for each in kinds]
 
     def count_rows(self) -> int:
-        """How many rows there are: Parquet files say so, CSV files are read."""
+        """How many rows there are: most files say so, CSV files are read."""
         return sum(file.count_rows() for file in self._files)
 
     def read(self) -> Iterator[RawBatch]:
@@ -162,7 +176,7 @@ def _find(path: str) -> list[str]:
     if os.path.isdir(path):
         names = sorted(os.listdir(path))
         found = [os.path.join(path, n) for n in names if not n.startswith((".", "_"))]
-        found = [each for each in found if os.path.isfile(each) and _suffix(each) is not None]
+        found = [each for each in found if os.path.isfile(each) and _kind_of(each) is not None]
         if not found:
             raise InputError(
                 f"path: the folder {path!r} holds no {_LEGAL} files. Files in its subfolders "
@@ -182,12 +196,12 @@ def _find(path: str) -> list[str]:
     return found
 
 
-def _suffix(path: str) -> str | None:
-    return next((end for end in (*_CSV, *_PARQUET) if path.lower().endswith(end)), None)
+def _kind_of(path: str) -> str | None:
+    return next((kind for kind, ends in _KINDS.items() if path.lower().endswith(ends)), None)
 
 
 def _kind(path: str) -> str:
-    suffix = _suffix(path)
-    if suffix is None:
+    kind = _kind_of(path)
+    if kind is None:
         raise InputError(f"path: {path!r} must end in one of {_LEGAL}.")
-    return "csv" if suffix in _CSV else "parquet"
+    return kind

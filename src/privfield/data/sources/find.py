@@ -24,21 +24,27 @@ from privfield.data.sources.base import (
 from privfield.errors import InputError
 
 ACCEPTED = (
-    "a path or glob of CSV or Parquet files, a frame that speaks the Arrow stream protocol "
-    "(pandas from 2.2, polars, DuckDB, pyarrow), a mapping of names to columns, "
+    "a path or glob of CSV, Parquet, SPSS or Stata files, a frame that speaks the Arrow stream "
+    "protocol (pandas from 2.2, polars, DuckDB, pyarrow), a mapping of names to columns, "
     "or a 2-D numpy array of codes"
 )
 
 
-def find_source(data: Any, wanted: Sequence[str], has_ids: bool) -> Source:
+def find_source(
+    data: Any,
+    wanted: Sequence[str],
+    has_ids: bool,
+    levels: Mapping[str, Sequence[str]] | None = None,
+) -> Source:
     """The source for `data`, with everything public about it checked; reads no record.
 
-    With `has_ids`, the last of the wanted columns tells people apart.
+    With `has_ids`, the last of the wanted columns tells people apart. `levels` are those of a
+    schema, if there is one.
     """
     if isinstance(data, str | os.PathLike):
         from privfield.data.sources.files import open_files
 
-        return open_files(str(os.fspath(data)), wanted, has_ids)
+        return open_files(str(os.fspath(data)), wanted, has_ids, levels or {})
     if isinstance(data, np.ndarray):
         if has_ids:
             raise InputError(

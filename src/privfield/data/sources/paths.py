@@ -9,8 +9,7 @@ from privfield.errors import InputError
 
 _OTHER_PROGRAMS = {
     (".xlsx", ".xls", ".xlsm", ".ods"): "a spreadsheet",
-    (".sav", ".zsav", ".por"): "an SPSS file",
-    (".dta",): "a Stata file",
+    (".por",): "an SPSS file",
     (".sas7bdat", ".xpt"): "a SAS file",
     (".rds", ".rdata", ".rda"): "an R file",
 }

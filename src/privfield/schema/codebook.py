@@ -1,0 +1,246 @@
+"""What a study's codebook says of each column: SPSS, Stata, SDV metadata, Frictionless schemas.
+
+A codebook is public: wording, levels and missing codes, as somebody wrote them down. No record is
+read.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from privfield.errors import InputError
+from privfield.schema.variables import level_text
+
+SURVEYS = (".sav", ".zsav", ".dta")
+CODEBOOKS = (*SURVEYS, ".json")
+_MOST_POINTS = 21  # of a scale of which a codebook names only some
+_MOST_LISTED = 6
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a codebook; without levels where it does not say what the column may hold.
+
+    `missing` is the level that empty values are read as, if not the first. `declared_missing` are
+    codes that mean "no answer": they are no levels.
+    """
+
+    name: str
+    levels: tuple[str, ...] = ()
+    ordered: bool = False
+    question: str = ""
+    missing: str | None = None
+    declared_missing: tuple[str, ...] = ()
+
+
+def is_codebook(path: str) -> bool:
+    """Whether a file holds more about its columns than their names."""
+    return path.lower().endswith(CODEBOOKS)
+
+
+def read_codebook(path: str) -> tuple[list[Column], list[str]]:
+    """The columns, and remarks on those that were left out."""
+    if not Path(path).is_file():
+        raise InputError(f"path: there is no file {path!r}.")
+    if path.lower().endswith(SURVEYS):
+        return _survey_columns(survey_metadata(path)), []
+    return _json_columns(path)
+
+
+# -- SPSS and Stata --------------------------------------------------------------------------------
+
+
+def survey_metadata(path: str, encoding: str | None = None) -> Any:
+    """What the head of a file says: names, wording, labels, types. No record is read."""
+    return read_survey(path, metadataonly=True, user_missing=True, encoding=encoding)[1]
+
+
+def read_survey(path: str, **options: Any) -> Any:
+    """By pyreadstat; errors keep nothing of its own, which may quote records."""
+    try:
+        import pyreadstat
+    except ImportError:
+        raise InputError(
+            f"path: {path!r} is a file of SPSS or Stata, and reading it takes the package "
+            "pyreadstat: pip install 'privfield[survey]'."
+        ) from None
+    reader = pyreadstat.read_dta if path.lower().endswith(".dta") else pyreadstat.read_sav
+    try:
+        return reader(path, output_format="dict", disable_datetime_conversion=True, **options)
+    except Exception:
+        pass
+    raise InputError(f"path: {path!r} cannot be read: it is damaged, or no file of SPSS or Stata.")
+
+
+def _survey_columns(about: Any) -> list[Column]:
+    wordings = [text or "" for text in about.column_labels]
+    return [
+        _survey_column(about, name, wording.strip())
+        for name, wording in zip(about.column_names, wordings, strict=True)
+    ]
+
+
+def _survey_column(about: Any, name: str, wording: str) -> Column:
+    ranges = about.missing_ranges.get(name, [])
+    kept, gone = {}, [_range_text(each) for each in ranges]
+    for code, label in about.variable_value_labels.get(name, {}).items():
+        if not any(_within(code, each) for each in ranges):
+            kept[code] = label.strip()
+    measure = about.variable_measure.get(name, "unknown")
+    return _labelled(name, kept, wording, measure, tuple(gone))
+
+
+def _within(code: Any, ends: Mapping[str, Any]) -> bool:
+    return type(code) is type(ends["lo"]) and bool(ends["lo"] <= code <= ends["hi"])
+
+
+def _range_text(ends: Mapping[str, Any]) -> str:
+    low, high = (level_text(ends[end]) if _is_finite(ends[end]) else "…" for end in ("lo", "hi"))
+    return low if low == high else f"{low} to {high}"
+
+
+def _is_finite(value: Any) -> bool:
+    return isinstance(value, str) or abs(value) < 1e300  # "lowest" is the least number there is
+
+
+def _labelled(
+    name: str,
+    labels: Mapping[Any, str],
+    question: str,
+    measure: str,
+    declared_missing: tuple[str, ...] = (),
+) -> Column:
+    """A column whose codes have labels: by label where all have one, else by code.
+
+    Of a declared scale ("ordinal", "scale") whose ends alone are labelled, the whole numbers in
+    between are levels too; of other codes with gaps nobody knows, so nothing is said.
+    """
+    ordered = measure in ("ordinal", "scale") and len(labels) > 1
+    codes = sorted(labels, key=lambda code: (isinstance(code, str), code))
+    points = _points(codes)
+    levels: Sequence[str] = list(dict.fromkeys(labels[code] for code in codes))
+    if points is not None and len(points) > len(codes):
+        if measure != "nominal":
+            levels = [level_text(point) for point in points] if ordered else []
+            question = _with_codes(question, codes, labels)
+    elif not all(levels):
+        levels = [level_text(code) for code in codes]
+        question = _with_codes(question, codes, labels)
+    return _column(name, levels, ordered, question, declared_missing)
+
+
+def _column(
+    name: str,
+    levels: Sequence[str],
+    ordered: bool,
+    question: str = "",
+    declared_missing: tuple[str, ...] = (),
+) -> Column:
+    """Of an ordered scale, empty values are read as the middle."""
+    ordered = ordered and len(levels) > 2
+    middle = levels[(len(levels) - 1) // 2] if ordered else None
+    return Column(name, tuple(levels), ordered, question, middle, declared_missing)
+
+
+def _points(codes: Sequence[Any]) -> range | None:
+    """The whole numbers from the first code to the last, if they are a scale."""
+    numbers = all(isinstance(code, int | float) and math.isfinite(code) for code in codes)
+    if not codes or not numbers or any(code != int(code) for code in codes):
+        return None
+    found = range(int(codes[0]), int(codes[-1]) + 1)
+    return found if len(found) <= _MOST_POINTS else None
+
+
+def _with_codes(question: str, codes: Sequence[Any], labels: Mapping[Any, str]) -> str:
+    shown = [f"{level_text(code)} = {labels[code]}" for code in codes if labels[code]]
+    if not shown:
+        return question
+    more = ", …" * (len(shown) > _MOST_LISTED)
+    return f"{question} ({', '.join(shown[:_MOST_LISTED])}{more})".lstrip()
+
+
+# -- SDV metadata and Frictionless Table Schema ----------------------------------------------------
+
+
+def _json_columns(path: str) -> tuple[list[Column], list[str]]:
+    try:
+        document = json.loads(Path(path).read_text(encoding="utf-8-sig"))
+    except (OSError, ValueError, RecursionError):
+        raise InputError(f"path: {path!r} is not readable as JSON.") from None
+    columns: list[Column] = []
+    remarks = []
+    for name, read, about in _described(document, path):
+        if not isinstance(name, str) or not name.strip() or not isinstance(about, dict):
+            raise InputError(f"path: {path!r}: each column must have a name and a description.")
+        if about.get("sdtype") == "id":
+            remarks.append(f"{name!r} tells rows apart and was left out")
+        else:
+            columns.append(read(name, about))
+    if not columns or len({column.name for column in columns}) < len(columns):
+        raise InputError(f"path: {path!r} must describe at least one column, and none twice.")
+    return columns, remarks
+
+
+def _described(document: Any, path: str) -> Iterator[tuple[Any, Any, Any]]:
+    """Name, reader and description of each column, of the only table there is."""
+    resource = _only_table(document, "resources")
+    schema = resource.get("schema", resource)
+    fields = schema.get("fields") if isinstance(schema, dict) else None
+    columns = _only_table(document, "tables").get("columns")
+    if isinstance(fields, list):
+        for about in fields:
+            yield about.get("name") if isinstance(about, dict) else None, _frictionless, about
+    elif isinstance(columns, dict):
+        for name, about in columns.items():
+            yield name, _sdv, about
+    else:
+        raise InputError(
+            f"path: {path!r} is no codebook of one table: neither a Frictionless Table Schema "
+            "(fields) nor SDV metadata (columns)."
+        )
+
+
+def _only_table(document: Any, key: str) -> dict[str, Any]:
+    """What describes the only table: the document itself, or what it lists under `key`."""
+    tables = document.get(key) if isinstance(document, dict) else None
+    if isinstance(tables, dict):
+        tables = list(tables.values())
+    found = tables[0] if isinstance(tables, list) and len(tables) == 1 else document
+    return found if isinstance(found, dict) else {}
+
+
+def _sdv(name: str, about: Mapping[str, Any]) -> Column:
+    """SDV knows the kind of a column, and its levels only where they have an order."""
+    if about.get("sdtype") == "boolean":
+        return Column(name, ("false", "true"))
+    return _column(name, _texts(about.get("order")), True)
+
+
+def _frictionless(name: str, about: Mapping[str, Any]) -> Column:
+    texts = [about.get(key) for key in ("title", "description")]
+    question = next((text for text in texts if isinstance(text, str)), "")
+    limits = about.get("constraints")
+    limits = limits if isinstance(limits, dict) else {}
+    if about.get("type") == "boolean":
+        words = [_texts(about.get(key)) for key in ("falseValues", "trueValues")]
+        return Column(name, (*words[0], "false")[:1] + (*words[1], "true")[:1], question=question)
+    listed = about.get("categories", limits.get("enum"))
+    if isinstance(listed, list) and all(isinstance(each, dict) for each in listed):
+        labels = {level_text(each.get("value", "")): str(each.get("label", "")) for each in listed}
+        levels, question = list(labels), _with_codes(question, list(labels), labels)
+    else:
+        levels = _texts(listed)
+    if levels:
+        return _column(name, levels, about.get("categoriesOrdered") is True, question)
+    ends = limits.get("minimum"), limits.get("maximum")
+    points = _points(ends) if about.get("type") == "integer" and None not in ends else None
+    return _column(name, [str(point) for point in points or ()], True, question)
+
+
+def _texts(values: Any) -> list[str]:
+    return [level_text(value) for value in values] if isinstance(values, list) else []

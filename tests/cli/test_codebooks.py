@@ -1,0 +1,165 @@
+"""Codebooks give a schema its levels, order and wording; no record is read."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+
+import privfield as pf
+from privfield.data.table import open_table
+from privfield.schema.codebook import read_codebook
+
+pd = pytest.importorskip("pandas")
+pyreadstat = pytest.importorskip("pyreadstat")
+
+WORDING = {
+    "A1": "Am indifferent to the feelings of others",
+    "A2": "Trust others",
+    "sex": "Sex",
+    "city": "Where do you live?",
+    "age": "Age in years",
+}
+FRAME = {
+    "A1": [1.0, 2, 6, 99, np.nan, 3],
+    "A2": [1.0, 2, 3, 3, 2, 1],
+    "sex": ["m", "f", "m", "x", "", "f"],
+    "city": [1.0, 2, 1, 2, 1, 2],
+    "age": [20.0, 30, 40, 50, 60, 70],
+}
+LABELS = {
+    "A1": {1: "never", 6: "always", 99: "no answer"},
+    "A2": {1: "no", 2: "so so", 3: "yes"},
+    "sex": {"m": "Male", "f": "Female"},
+    "city": {1: "Basel", 2: "Bern"},
+}
+
+
+@pytest.fixture(scope="module")
+def survey(tmp_path_factory):
+    path = tmp_path_factory.mktemp("survey") / "survey.sav"
+    pyreadstat.write_sav(
+        pd.DataFrame(FRAME),
+        str(path),
+        column_labels=[WORDING[name] for name in FRAME],
+        variable_value_labels=LABELS,
+        missing_ranges={"A1": [{"lo": 90, "hi": 99}]},
+        variable_measure={"A1": "ordinal", "A2": "scale", "city": "nominal"},
+    )
+    return path
+
+
+def test_an_spss_file_says_levels_order_wording_and_missing_codes(survey):
+    schema = pf.Schema.from_codebook(survey)
+    assert schema.names == ("A1", "A2", "sex", "city")  # of age nothing is said
+    assert schema["A1"].levels == tuple("123456") and schema["A1"].kind == "ordered"
+    assert schema["A1"].missing == "3"  # the middle, and 99 is no level
+    assert schema["A1"].question == f"{WORDING['A1']} (1 = never, 6 = always)"
+    assert schema["A2"].levels == ("no", "so so", "yes") and schema["A2"].kind == "ordered"
+    assert schema["sex"].levels == ("Female", "Male") and schema["sex"].kind == "levels"
+    assert schema["city"].levels == ("Basel", "Bern") and schema["city"].kind == "levels"
+    columns, _ = read_codebook(str(survey))
+    assert columns[0].declared_missing == ("90 to 99",)
+    assert pf.Schema.from_toml(schema.to_toml())["A1"].question == schema["A1"].question
+
+
+def test_no_record_is_read(survey, tmp_path, call):
+    """A file whose data part is gone, and one whose data part is rubbish, still give a schema."""
+    whole = survey.read_bytes()
+    end = whole.index((999).to_bytes(4, "little")) + 8  # what ends the dictionary of an SPSS file
+    for name, rest in (("gone.sav", b""), ("rubbish.sav", b"\xff" * (len(whole) - end))):
+        path = tmp_path / name
+        path.write_bytes(whole[:end] + rest)
+        target = tmp_path / f"{name}.toml"
+        code, out, err = call("init", path, "-o", target)
+        assert code == 0 and "5 columns, from the codebook only" in out, err
+        assert "1 column with codes for no answer (90 to 99)" in err and "  age" in err
+        text = target.read_text()
+        assert 'question = "Age in years"\nlevels = []  # FILL IN' in text
+        assert pf.Schema.from_codebook(path) == pf.Schema.from_codebook(survey)
+    with pytest.raises(pf.InputError, match="damaged") as caught:  # who wants records needs them
+        list(open_table(str(tmp_path / "gone.sav"), pf.Schema.from_codebook(survey)).source.read())
+    assert caught.value.__context__ is None
+
+
+def test_a_stata_file(tmp_path):
+    path = tmp_path / "survey.dta"
+    labels = {"A1": {1: "never", 6: "always"}, "A2": LABELS["A2"]}
+    frame = pd.DataFrame({"A1": [1.0, 2, 6], "A2": [1, 2, 3], "sex": ["m", "f", "m"]})
+    pyreadstat.write_dta(frame, str(path), variable_value_labels=labels)
+    columns, _ = read_codebook(str(path))
+    assert columns[0].levels == () and "(1 = never, 6 = always)" in columns[0].question
+    assert columns[1].levels == ("no", "so so", "yes") and not columns[1].ordered
+
+
+def test_without_pyreadstat_one_sentence_says_what_to_install(survey, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyreadstat", None)
+    with pytest.raises(pf.InputError, match=r"pip install 'privfield\[survey\]'"):
+        pf.Schema.from_codebook(survey)
+
+
+FRICTIONLESS = {
+    "fields": [
+        {
+            "name": "A1",
+            "title": "I trust",
+            "type": "integer",
+            "constraints": {"minimum": 1, "maximum": 5},
+        },
+        {"name": "site", "type": "string", "constraints": {"enum": ["Basel", "Bern"]}},
+        {
+            "name": "mood",
+            "type": "integer",
+            "categories": [
+                {"value": 0, "label": "bad"},
+                {"value": 1},
+                {"value": 2, "label": "good"},
+            ],
+            "categoriesOrdered": True,
+        },
+        {"name": "smoker", "type": "boolean", "falseValues": ["N"], "trueValues": ["Y"]},
+        {"name": "income", "type": "number"},
+    ]
+}
+
+
+@pytest.mark.parametrize("wrap", [lambda s: s, lambda s: {"resources": [{"schema": s}]}])
+def test_a_frictionless_table_schema(tmp_path, wrap, call):
+    path = tmp_path / "package.json"
+    path.write_text(json.dumps(wrap(FRICTIONLESS)))
+    schema = pf.Schema.from_codebook(path)
+    assert schema["A1"].levels == tuple("12345") and schema["A1"].kind == "ordered"
+    assert schema["A1"].question == "I trust" and schema["A1"].missing == "3"
+    assert schema["site"].levels == ("Basel", "Bern") and schema["site"].kind == "levels"
+    assert schema["mood"].levels == ("0", "1", "2") and schema["mood"].kind == "ordered"
+    assert schema["mood"].question == "(0 = bad, 2 = good)"
+    assert schema["smoker"].levels == ("N", "Y") and "income" not in schema.names
+    code, out, err = call("init", path, "-o", tmp_path / "s.toml")
+    assert code == 0 and "5 columns" in out and "privfield check <table>" in err
+
+
+def test_sdv_metadata(tmp_path, call):
+    columns = {
+        "id": {"sdtype": "id"},
+        "mood": {"sdtype": "categorical", "order": ["bad", "so so", "good"]},
+        "smoker": {"sdtype": "boolean"},
+        "city": {"sdtype": "categorical"},
+    }
+    one = {"columns": columns, "primary_key": "id", "METADATA_SPEC_VERSION": "SINGLE_TABLE_V1"}
+    for number, text in enumerate((one, {"tables": {"people": one}})):
+        path = tmp_path / f"{number}.json"
+        path.write_text(json.dumps(text))
+        schema = pf.Schema.from_codebook(path)
+        assert schema.names == ("mood", "smoker") and schema["mood"].kind == "ordered"
+        code, out, err = call("init", path, "-o", tmp_path / f"{number}.toml")
+        assert code == 0 and "3 columns" in out and "'id' tells rows apart" in err
+    with pytest.raises(pf.InputError, match="no codebook of one table"):
+        path.write_text(json.dumps({"tables": {"a": one, "b": one}}))
+        pf.Schema.from_codebook(path)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", "7", '{"fields": [3]}', '{"columns": {"a": 3}}'])
+def test_other_json_is_refused(tmp_path, text):
+    (tmp_path / "x.json").write_text(text)
+    with pytest.raises(pf.InputError, match=r"^path: "):
+        pf.Schema.from_codebook(tmp_path / "x.json")
