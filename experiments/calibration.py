@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from itertools import combinations, product
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +30,13 @@ SHARES = (0.5, 0.2, 0.03)
 ROWS = (100, 1_000, 10_000, 50_000)
 BUDGETS = ((0.01, 1e-6), (0.1, 1e-6), (0.3, 1e-6), (1, 1e-6), (3, 1e-6), (0.3, 0), (1, 0), (3, 0))
 ADJACENCIES = ("replace-one", "add-remove")
-WAYS = ("tables", "moments")
+KINDS = {  # variables, shares, people, ways, levels
+    "yes/no": ((5, 10), SHARES, ROWS, ("tables", "moments"), (2,)),
+    "levels": ((5,), (0.5, 0.03), ROWS[1:], ("tables",), (3, 4, 5)),
+    "selection": ((5, 10), (0.5, 0.2), ROWS[1:], ("selection",), (2, 3)),
+    "large": ((20,), SHARES, ROWS, ("tables", "moments"), (2,)),
+}
+TURNS = ("yes/no", "levels", "yes/no", "selection", "yes/no", "levels", "yes/no", "large")
 ALWAYS = [  # graph, variables, weight, share, people, budget, adjacency, way, levels
     ("ring", 10, 0.4, 0.5, 1_000, (1, 0), "replace-one", "moments", 2),
     ("ring", 10, 0.4, 0.5, 1_000, (1, 0), "replace-one", "tables", 2),
@@ -48,18 +54,32 @@ ALWAYS = [  # graph, variables, weight, share, people, budget, adjacency, way, l
     ("ring", 10, 0.4, 0.5, 100, (0.01, 1e-6), "replace-one", "moments", 2),
     ("sparse", 20, 0.4, 0.5, 1_000, (1, 1e-6), "replace-one", "moments", 2),
     ("tree", 20, 0.4, 0.2, 10_000, (1, 1e-6), "add-remove", "tables", 2),
+    ("none", 5, 0.1, 0.03, 1_000, (1, 1e-6), "replace-one", "tables", 3),
+    ("none", 5, 0.1, 0.03, 5_000, (1, 1e-6), "replace-one", "tables", 5),
+    ("ring", 5, 0.4, 0.03, 5_000, (1, 1e-6), "replace-one", "tables", 4),
+    ("sparse", 5, 0.8, 0.5, 1_000, (0.3, 1e-6), "add-remove", "tables", 3),
+    ("ring", 5, 0.8, 0.03, 10_000, (1, 1e-6), "replace-one", "moments", 2),
+    ("ring", 10, 0.4, 0.5, 1_000, (0.03, 1e-6), "replace-one", "tables", 2),
+    ("none", 10, 0.1, 0.03, 5_000, (1, 1e-6), "replace-one", "moments", 2),
 ]
-_LARGE, _FEWER = 20, 40  # studies of so many variables take seconds each
+_LARGE, _FEWER = 20, 25  # studies of so many variables take seconds each
+_ENOUGH = 100  # intervals: the share of fewer says little
+_QUESTIONS = 8
+ASKED = ("edge", "none", "share", "pair", "given")
 
 
 def cells(count: int) -> list[tuple]:
     """Those that are always run, then some of all others, in an order that never changes."""
-    whole = list(product(GRAPHS, (5, 10), WEIGHTS, SHARES, ROWS, BUDGETS, ADJACENCIES, WAYS, (2,)))
-    whole += list(
-        product(GRAPHS, (5,), WEIGHTS, (0.5,), ROWS[1:], BUDGETS, ADJACENCIES, ("tables",), (3, 5))
-    )
-    order = np.random.default_rng(2026).permutation(len(whole))
-    return [*ALWAYS, *(whole[i] for i in order)][:count]
+    rng, found = np.random.default_rng(2026), list(ALWAYS)
+    while len(found) < count:
+        variables, shares, rows, ways, levels = KINDS[TURNS[len(found) % len(TURNS)]]
+        factors = (GRAPHS, variables, WEIGHTS, shares, rows, BUDGETS, ADJACENCIES, ways, levels)
+        cell = tuple(factor[rng.integers(len(factor))] for factor in factors)
+        if cell[0] == "none":
+            cell = (cell[0], cell[1], WEIGHTS[0], *cell[3:])  # a weight that no edge has
+        if cell not in found:
+            found.append(cell)
+    return found[:count]
 
 
 def true_model(graph, variables, weight, share, levels, rng):
@@ -76,8 +96,14 @@ def true_model(graph, variables, weight, share, levels, rng):
         schema = pf.Schema({f"x{i}": [str(j) for j in range(levels)] for i in range(variables)})
         tables = [_centred(rng.standard_normal((levels, levels)), weight) for _ in pairs]
         cliques = [(f"x{a}", f"x{b}") for a, b in pairs] + [(name,) for name in schema.names]
-        tables += [0.3 * rng.standard_normal(levels) for _ in schema.names]
-        return pf.MarkovRandomField(schema, cliques, tables)
+        single = [0.3 * rng.standard_normal(levels) for _ in schema.names]
+        model = pf.MarkovRandomField(schema, cliques, tables + single)
+        for _ in range(20 if share != 0.5 else 0):  # the first level becomes that rare
+            for name, field in zip(schema.names, single, strict=True):
+                now = float(model.marginal([name])[0])
+                field[0] += np.log(share / (1 - share)) - np.log(now / (1 - now))
+            model = pf.MarkovRandomField(schema, cliques, tables + single)
+        return model
     weights = np.zeros((variables, variables))
     for a, b in pairs:
         weights[a, b] = weights[b, a] = weight * (1 if graph == "ring" else rng.choice([-1, 1]))
@@ -120,7 +146,7 @@ def study(cell, rng):
     released, model = release(truth, people, budget, adjacency, way, rng)
     known = uncertainty(model, released)
     strengths = {(e.first, e.second): e.estimate for e in plain_edges(truth)}
-    counts = {key: [0, 0] for key in ("edge", "none", "share", "pair", "given")}
+    counts = {key: [0, 0] for key in ASKED}
     edges = known.edges() if known is not None else ()
     clear = [(e.first, e.second) for e in edges if e.verdict == "clear"]
     for edge in edges:
@@ -146,7 +172,7 @@ def _ask(known, truth, counts, rng):
         counts["share"][0] += int(held.sum())
         counts["share"][1] += held.size
     names = truth.schema.names
-    for _ in range(4):
+    for _ in range(_QUESTIONS):
         a, b = (names[i] for i in rng.choice(len(names), 2, replace=False))
         event = {v: str(rng.choice(truth.schema[v].levels)) for v in (a, b)}
         table = np.asarray(truth.marginal([a, b]))
@@ -168,28 +194,34 @@ def run(path, cell_count, studies):
         if json.dumps(cell) in done:
             continue
         rng = np.random.default_rng(list(json.dumps(cell).encode()))
-        total = {key: [0, 0] for key in ("edge", "none", "share", "pair", "given")}
-        verdicts, shares = np.zeros(5), []
+        verdicts, shares, counts = np.zeros(5), [], []
         count = min(studies, _FEWER) if cell[1] >= _LARGE else studies
+        count *= 2 if cell[0] == "none" else 1  # where a study has a false edge or has none
         for _ in range(count):
-            counts, own = study(cell, rng)
-            for key, (held, asked) in counts.items():
-                total[key][0] += int(held)
-                total[key][1] += int(asked)
-            verdicts += own
-            shares.append(own[1] / max(own[0], 1))
+            own, verdict = study(cell, rng)
+            counts.append([own[key] for key in ASKED])
+            verdicts += verdict
+            shares.append(verdict[1] / max(verdict[0], 1))
         clear, false, true, measured, pairs = verdicts
         line = {
             "cell": cell,
             "studies": count,
-            **total,
+            **{key: _rate(np.array(counts)[:, i]) for i, key in enumerate(ASKED)},
             "false": float(np.mean(shares)),
+            "false error": float(np.std(shares) / np.sqrt(count)),
             "power": float((clear - false) / true) if true else None,
             "measured": float(measured / pairs),
         }
         with open(path, "a") as file:
             file.write(json.dumps(line) + "\n")
         print(describe(line), flush=True)
+
+
+def _rate(counts):
+    """How many held, how many there were, and the standard error of their ratio over studies."""
+    held, asked = counts.sum(axis=0)
+    apart = counts[:, 0] - held / max(asked, 1) * counts[:, 1]
+    return [int(held), int(asked), float(np.sqrt((apart**2).sum()) / max(asked, 1))]
 
 
 def _lines(path):
@@ -200,14 +232,13 @@ def describe(line):
     """A cell as one row of the table; what misses its goal is bold."""
     graph, variables, weight, share, people, (epsilon, delta), adjacency, way, levels = line["cell"]
     parts = [graph if graph == "none" else f"{graph} {weight:g}", f"{variables} × {levels}"]
-    parts += [f"{share:.0%}" if levels == 2 else "–", f"{people:,}"]
+    parts += [f"{share:.0%}" if levels == 2 or share < 0.5 else "–", f"{people:,}"]
     parts += [f"{epsilon:g}" + (", δ" if delta else ""), adjacency, way]
     parts.append(f"{line['measured']:.0%}")
-    for key in ("edge", "none", "share", "pair", "given"):
-        held, asked = line[key]
-        rate = held / asked if asked else None
-        enough = asked >= 50 if key in ("edge", "none") else asked > 0
-        text = "–" if rate is None or not enough else f"{100 * rate:.1f}"
+    for key in ASKED:
+        held, asked, _ = line[key]
+        rate = held / max(asked, 1)
+        text = f"{100 * rate:.1f}" if asked >= _ENOUGH else "–"
         parts.append(f"**{text}**" if text != "–" and not 0.93 <= rate <= 0.995 else text)
     false = f"{100 * line['false']:.1f}"
     parts.append(f"**{false}**" if line["false"] > 0.08 else false)
@@ -228,12 +259,20 @@ def page(path, figure):
     print(HEAD)
     for line in lines:
         print(describe(line))
-    for key in ("edge", "none", "share", "pair", "given"):
-        rates = [line[key][0] / line[key][1] for line in lines if line[key][1] >= 50]
-        missed = sum(not 0.93 <= rate <= 0.995 for rate in rates)
-        print(f"{key}: mean {np.mean(rates):.3f}, least {min(rates):.3f}; {missed} cells miss")
-    false = [line["false"] for line in lines]
-    print(f"false among clear: mean {np.mean(false):.3f}, largest {max(false):.3f}")
+    for key in ASKED:
+        found = np.array([line[key] for line in lines if line[key][1] >= _ENOUGH])
+        rates, errors = found[:, 0] / found[:, 1], 3 * found[:, 2]
+        missed = (rates < 0.93) | (rates > 0.995)
+        beyond = (rates + errors < 0.93) | (rates - errors > 0.995)
+        print(
+            f"{key}: mean {rates.mean():.3f}, least {rates.min():.3f}, most {rates.max():.3f}; "
+            f"{missed.sum()} of {len(rates)} cells miss, {beyond.sum()} by over three errors"
+        )
+    false = [line["false"] for line in lines if line["measured"] > 0]
+    print(
+        f"false among clear: mean {np.mean(false):.3f}, largest {max(false):.3f}; "
+        f"{sum(x > 0.08 for x in false)} of {len(false)} cells miss"
+    )
     if figure is not None:
         draw(lines, figure)
 
@@ -244,7 +283,7 @@ def draw(lines, figure):
     picture, axes = plt.subplots(1, 3, figsize=(10, 3.4), layout="constrained")
     names = {"edge": "edges that exist", "none": "pairs without an edge"}
     for axis, (key, name) in zip(axes, names.items(), strict=False):
-        rates = [line[key][0] / line[key][1] for line in lines if line[key][1] >= 50]
+        rates = [line[key][0] / line[key][1] for line in lines if line[key][1] >= _ENOUGH]
         axis.hist(rates, bins=np.arange(0.88, 1.005, 0.005), color="#0072b2")
         axis.axvline(0.95, color="black", linewidth=1)
         axis.set(xlabel="share of 95% intervals that hold", ylabel="cells", title=name)

@@ -212,3 +212,11 @@ def test_parameters_are_kept_as_given():
     assert learner.get_params()["width"] == 3.0
     assert learner.set_params(method="moments").method == "moments"
     assert "IsingLearner(budget=ZCDP(rho=1), width=3.0" in repr(learner)
+
+
+def test_too_many_variables_for_moments_are_refused_before_the_charge(tmp_path):
+    ledger = pf.Ledger(tmp_path / "ledger", pf.ZCDP(1))
+    learner = pf.IsingLearner(pf.ZCDP(0.5), method="moments", ledger=ledger)
+    with pytest.raises(pf.InputError, match="at most 2,000 variables; got 5,000"):
+        learner.fit(np.ones((3, 5000), np.int8))
+    assert ledger.spent.rho == 0

@@ -13,6 +13,7 @@ from privfield.checks import check_declared_rows, check_one_of
 from privfield.data.signs import check_variables
 from privfield.errors import InputError
 from privfield.learners.base import Learner, attach_card, result
+from privfield.mechanisms.forecasting.sizes import MOST_MATCHED
 from privfield.mechanisms.gradients.pseudolikelihood import PseudolikelihoodGradients
 from privfield.mechanisms.moments.mechanism import SecondMoments
 from privfield.models.ising import IsingModel
@@ -116,6 +117,11 @@ class IsingLearner(Learner):
     def _moments(self, data: Any, names: tuple[str, ...]) -> IsingModel:
         from privfield.estimation.moments.matching import match_moments
 
+        if len(names) > MOST_MATCHED:
+            raise InputError(
+                f'method="moments" takes at most {MOST_MATCHED:,} variables; got {len(names):,}. '
+                "Choose some of them. Nothing was charged."
+            )
         about: dict[str, Any] = {"schema": self.schema, "names": names}
         found = self._release(SecondMoments, data, noise=self.noise, **about)
         shrinkage = not isinstance(self.budget, NonPrivate)

@@ -27,6 +27,7 @@ _FACTOR = 4.0  # between one τ² and the next
 _PENALTY = 2.5  # per parameter: 2 would be unbiased; more, since τ² is chosen by the same numbers
 _SETTLE = 6  # rounds at each τ²; twice as many after a change of the edges
 _PASSES = 5  # of finding edges that stand out
+_SPARSE = 6  # times the variables: so few pairs that stand out come first, then the others' τ²
 _LEAST_CURVATURE = 0.05
 _MOST_MEAN = 0.95
 
@@ -72,6 +73,7 @@ class _Choice:
         self.p = len(field)
         self.upper = np.triu_indices(self.p, 1)
         self.pairs = max(1, len(self.upper[0]))
+        self.chance = 3 * math.sqrt(2 * self.pairs)  # of a sum of that many squares
         self.alone = np.zeros(len(self.upper[0]))  # τ² of weights that stand out
         self.edges: Mask = np.zeros(len(self.upper[0]), bool)
         self.signs = np.zeros(len(self.upper[0]))  # of a common mean
@@ -79,17 +81,26 @@ class _Choice:
 
     def run(self) -> None:
         start = self._start()
-        best = self._path(self._begin(start))
+        best = self._begin(start)
+        sparse = 0 < int(self._stand_out(best).sum()) <= _SPARSE * self.p
+        if not sparse:
+            best = self._path(best)
         for _ in range(_PASSES):
             edges = self._stand_out(best)
             if (edges == self.edges).all():
                 break
-            self.edges = edges
-            found = self._path(self._restart(start))
-            if found.error >= best.error:
+            before, self.edges = (self.edges, self.alone), edges
+            if sparse:
+                self._load(best)
+                found = self._attempt(_LEAST, _SETTLE)
+            else:
+                found = self._path(self._restart(start))
+            fewer = sparse and int(edges.sum()) < int(before[0].sum())
+            if found.error >= best.error + self.chance * fewer:
+                self.edges, self.alone = before
                 break
             best = found
-        self._load(best)
+        self._load(self._path(best) if sparse else best)
 
     def _start(self) -> Table:
         """A model without edges."""
@@ -110,9 +121,10 @@ class _Choice:
         np.fill_diagonal(apart, 0.0)
         leading = np.where(np.linalg.eigh(apart)[1][:, -1] < 0, -1.0, 1.0)
         self.signs = np.outer(leading, leading)[self.upper]
-        common = self._restart(start)
-        by_chance = 4 * self.p + 3 * math.sqrt(2 * self.pairs)
-        if common.error < plain.error - by_chance:
+        explained = float(self.signs @ apart[self.upper]) ** 2 / (self.pairs * self.task.scatter)
+        needed = 4 * self.p + self.chance
+        common = self._restart(start) if explained > needed / 2 else plain
+        if common.error < plain.error - needed:
             return common
         self.signs = np.zeros_like(self.signs)
         self._load(plain)
@@ -123,7 +135,7 @@ class _Choice:
 
         Not at all where noise alone explains what is left, up to thrice its standard deviation.
         """
-        if best.left <= self.pairs + 3 * math.sqrt(2 * self.pairs):
+        if best.left <= self.pairs + self.chance:
             return best
         variance = best.variance
         while variance < _MOST:
@@ -131,7 +143,7 @@ class _Choice:
             trial = self._attempt(variance, _SETTLE)
             if trial.error < best.error:
                 best = trial
-            elif variance > 16 * _LEAST:
+            elif variance > 16 * _LEAST or trial.error > best.error + self.chance:
                 break
         return best
 
@@ -172,7 +184,8 @@ class _Choice:
         left = self.task.residual(trial.moments)[1:, 1:][self.upper]
         apart = trial.theta - self._level(trial) * trial.common
         value = apart[1:, 1:][self.upper] + left / curvature
-        noise = self.task.spread(trial.moments)[1:, 1:][self.upper] / curvature**2
+        chains = np.maximum(1 - moments**2, 0.0) / (self.task.chains.count * self.sweeps)
+        noise = (self.task.spread(trial.moments)[1:, 1:][self.upper] + chains) / curvature**2
         beyond = np.minimum(value**2, 1.0) - (1 + 2 * math.log(self.pairs)) * noise
         self.alone = np.clip(beyond, 0.0, 1.0)
         return np.asarray(self.alone > trial.variance)

@@ -48,7 +48,7 @@ MOST_PARAMETERS = 2000  # beyond, simulating their covariance takes minutes
 _MOST_CLIQUES = 5000
 _MOST_ERROR = 1.0  # of a strength: beyond, a pair was not measured
 _IMPOSSIBLE = 1e-12  # shares up to this are those of levels that cannot occur
-_GRID = 2001  # trial values of a probability
+_GRID = 501  # trial values of a probability
 
 
 @dataclass(frozen=True)
@@ -163,17 +163,23 @@ class Counted:
         both, base = (both[0], both[1][used]), (base[0], base[1][used])
         sums = numbers.sums[used]
         top, bottom = (c + w @ sums / numbers.total for c, w in (both, base))
-        t = np.linspace(0, 1, _GRID)
-        weights = both[1][:, None] - t * base[1][:, None]
-        own = numbers.variances[used][:, None] * weights**2
-        spread = own.sum(axis=0)
-        spread += (numbers.total_deviation * (sums @ weights) / numbers.total) ** 2
-        people = numbers.alike * np.clip(bottom, 0, 1) * t * (1 - t) * numbers.total
-        variance = spread + people
-        reach = quantile(level, laplace_share(own, numbers.laplace, variance))
-        inside = np.abs(top - t * bottom) <= reach * np.sqrt(variance) / numbers.total
         estimate = float(np.clip(top / bottom, 0, 1)) if bottom > 0 else 0.5
-        accepted = np.append(t[inside], estimate)
+
+        def inside(t: Table) -> Table:
+            weights = both[1][:, None] - t * base[1][:, None]
+            own = numbers.variances[used][:, None] * weights**2
+            spread = own.sum(axis=0)
+            spread += (numbers.total_deviation * (sums @ weights) / numbers.total) ** 2
+            people = numbers.alike * np.clip(bottom, 0, 1) * t * (1 - t) * numbers.total
+            variance = spread + people
+            reach = quantile(level, laplace_share(own, numbers.laplace, variance))
+            close = np.abs(top - t * bottom) <= reach * np.sqrt(variance) / numbers.total
+            return np.asarray(t[close])
+
+        accepted = np.append(inside(np.linspace(0, 1, _GRID)), estimate)
+        around = np.linspace(-1, 1, _GRID) / (_GRID - 1)
+        for end in (accepted.min(), accepted.max()):  # rare answers need finer steps
+            accepted = np.append(accepted, inside(np.clip(end + around, 0, 1)))
         return Answer(estimate, float(accepted.min()), float(accepted.max()), level)
 
 

@@ -96,10 +96,12 @@ def posterior(numbers: Numbers, like: Model, rng: np.random.Generator) -> Poster
     here = linear(numbers, like, point, rng)
     if here is None:
         return None
-    sites = _start(here, places)
+    sites, pace, before = _start(here, places), 1.0, np.zeros(numbers.size)
     for _ in range(_TURNS):
         sites, mean = _propagate(here, sites, places, _ROUNDS)[:2]
         step = mean - here.point
+        pace = pace / 2 if step @ before < 0 else min(1.0, 1.2 * pace)  # it swings: shorter steps
+        step, before = pace * step, step
         if np.abs(step).max(initial=0.0) < _THERE and here.is_near(step):
             break
         while True:

@@ -1,18 +1,28 @@
-"""Mean and covariance of a model's statistics: by enumeration, or from simulated people."""
+"""Mean and covariance of a model's statistics: over all states, or from simulated people."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
+from itertools import product
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privfield.estimation.uncertainty.coordinates import MOST_SPINS, Numbers, contrast, contrasts
+from privfield.estimation.uncertainty.coordinates import (
+    MOST_SPINS,
+    Numbers,
+    Scope,
+    contrast,
+    contrasts,
+)
 from privfield.inference.factors import Table
 from privfield.models.base import Model
 
+_MOST_LISTED = 2**22  # numbers in the list of all states
 _EXACT_BYTES = 2**27
 _LEAST_SAMPLES = 12_000
 _PER_PARAMETER = 12  # samples: the covariance of statistics is then known to a few percent
@@ -40,43 +50,89 @@ class Statistics:
 
 
 def statistics_of(model: Model, numbers: Numbers, rng: np.random.Generator) -> Statistics | None:
-    """Exact for up to 20 binary variables, otherwise the covariance comes from simulated people."""
+    """Exact where all states can be listed, otherwise the covariance is that of simulated people.
+
+    They can for up to 20 binary variables, and for a few thousand states of others.
+    """
     if set(numbers.shape) <= {2} and len(numbers.shape) <= MOST_SPINS:
-        return _enumerated(model, numbers)
+        return _of_signs(model, numbers)
+    if math.prod(numbers.shape) * numbers.size <= _MOST_LISTED:
+        return _of_states(model, numbers)
     return _simulated(model, numbers, rng)
 
 
-# -- by enumeration --------------------------------------------------------------------------------
+# -- over all states -------------------------------------------------------------------------------
 
 
-def _enumerated(model: Model, numbers: Numbers) -> Statistics:
+def _of_signs(model: Model, numbers: Numbers) -> Statistics:
     """All moments of ±1 variables at once, by a Walsh–Hadamard transform of the probabilities."""
     p = len(numbers.shape)
-    moments = parity_moments(_probabilities(model, p))
-    masks = np.array([sum(1 << (p - 1 - v) for v in scope) for scope in numbers.scopes])
+    moments = parity_moments(_probabilities(_sign_logs(model, p)))
+    masks = np.array([_mask(scope, p) for scope in numbers.scopes])
     scale = np.array([2.0 ** (-len(scope) / 2) for scope in numbers.scopes])
     mean = scale * moments[masks]
     joint = np.outer(scale, scale) * moments[masks[:, None] ^ masks]
     return Statistics(mean, joint - np.outer(mean, mean))
 
 
-def _probabilities(model: Model, p: int) -> Table:
-    logs = np.zeros((2,) * p)
+def _of_states(model: Model, numbers: Numbers) -> Statistics:
+    """From the list of all states and their probabilities."""
+    logs = np.zeros(numbers.shape)
     for clique, table in zip(model.factors.cliques, model.factors.tables, strict=True):
-        order = np.argsort(clique)
-        sizes = [2 if v in clique else 1 for v in range(p)]
-        logs += np.transpose(table, order).reshape(sizes)
-    logs -= logs.max()
-    np.exp(logs, out=logs)
-    return np.asarray(logs / logs.sum())
+        logs += _spread(clique, table, numbers.shape)
+    weights = _probabilities(logs).ravel()
+    states = np.indices(numbers.shape).reshape(len(numbers.shape), -1).T
+    features = _features(states, numbers, np.float64)
+    mean = weights @ features
+    features -= mean
+    return Statistics(mean, (features * weights[:, None]).T @ features)
 
 
-def parity_moments(probabilities: Table) -> Table:
-    """E[Π_{i in S} x_i], x = ±1, for every set S of variables; bit p−1−i of S is variable i."""
-    found = probabilities.ravel()
+def _spread(clique: Scope, table: Table, shape: Sequence[int]) -> Table:
+    """A clique's table with an axis for each variable, of length one for those not in it."""
+    sizes = [levels if v in clique else 1 for v, levels in enumerate(shape)]
+    return np.transpose(table, np.argsort(clique)).reshape(sizes)
+
+
+def _sign_logs(model: Model, p: int) -> Table:
+    """log-potentials of all states of p signs: a transform of the sum of those of the cliques."""
+    parities, impossible = np.zeros(1 << p), []
+    for clique, table in zip(model.factors.cliques, model.factors.tables, strict=True):
+        if not np.isfinite(table).all():
+            impossible.append(_spread(clique, table, (2,) * p))
+            continue
+        own = parity_moments(np.transpose(table, np.argsort(clique))) / table.size
+        for bits, value in zip(product((0, 1), repeat=len(clique)), own, strict=True):
+            inside = [v for v, bit in zip(sorted(clique), bits, strict=True) if bit]
+            parities[_mask(inside, p)] += value * (-1) ** len(inside)
+    logs = _hadamard(parities).reshape((2,) * p)
+    for table in impossible:
+        logs = logs + table
+    return logs
+
+
+def _mask(scope: Sequence[int], p: int) -> int:
+    return sum(1 << (p - 1 - v) for v in scope)
+
+
+def _probabilities(logs: Table) -> Table:
+    found = np.exp(logs - logs.max())
+    return np.asarray(found / found.sum())
+
+
+def parity_moments(values: Table) -> Table:
+    """Σ_x f(x)·Π_{i in S} x_i, x = ±1, for every set S of variables; bit p−1−i of S is variable i.
+
+    f is an array with an axis of two levels for each variable, of which the second is +1.
+    """
+    return _hadamard(values.ravel()[::-1])
+
+
+def _hadamard(found: Table) -> Table:
+    """Σ_s f(s)·(−1)^(bits that s and S share), for every S."""
     for bit in range(found.size.bit_length() - 1):
         low, high = found.reshape(-1, 2, 1 << bit).swapaxes(0, 1)
-        found = np.stack([low + high, high - low], axis=1).ravel()
+        found = np.stack([low + high, low - high], axis=1).ravel()
     return found
 
 
@@ -125,12 +181,12 @@ def _states(
     return result.states, result.converged
 
 
-def _features(states: NDArray[Any], numbers: Numbers) -> NDArray[np.float32]:
+def _features(
+    states: NDArray[Any], numbers: Numbers, kind: type[np.floating[Any]] = np.float32
+) -> NDArray[Any]:
     """t(x) of each row of codes."""
-    rows = [
-        contrasts(levels).astype(np.float32)[states[:, v]] for v, levels in enumerate(numbers.shape)
-    ]
-    out = np.empty((len(states), numbers.size), np.float32)
+    rows = [contrasts(levels).astype(kind)[states[:, v]] for v, levels in enumerate(numbers.shape)]
+    out = np.empty((len(states), numbers.size), kind)
     for scope, place in numbers.places():
         product = reduce(
             lambda a, b: (a[:, :, None] * b[:, None, :]).reshape(len(a), -1),

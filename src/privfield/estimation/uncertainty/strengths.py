@@ -188,9 +188,10 @@ def edge_interval(
     """With mean and covariance of a pair's contrasts that are not both of two levels.
 
     A trend is normal. Without a sign, |m|² is nearly u² times a noncentral χ² number with tr(V)/u²
-    degrees of freedom, u² = mᵀVm/|m|² (Satterthwaite 1946), and the interval of its noncentrality
-    is that of the strength: it starts at zero where chance alone would do. The p-value is that of
-    mᵀV⁻¹m, which weighs what is known better; where it rejects, so does the interval.
+    degrees of freedom (Satterthwaite 1946), and the interval of its noncentrality is that of the
+    strength: it starts at zero where chance alone would do. u² = E[θᵀVθ]/E|θ|² over what θ may be,
+    not over m alone: a small m along what is hardly known is no sign of precision. The p-value is
+    that of mᵀV⁻¹m, which weighs what is known better; where it rejects, so does the interval.
     """
     from scipy.special import chdtr, chdtrc, chndtrinc
 
@@ -206,7 +207,8 @@ def edge_interval(
     values = np.maximum(values, 1e-12 * max(float(values.max()), 1e-300))
     wald = float(((vectors.T @ mean) ** 2 / values).sum())
     length = max(float(mean @ mean), 1e-300)
-    along = max(float(mean @ covariance @ mean) / length, float(values[0]))
+    both = length + float(values.sum())
+    along = float(mean @ covariance @ mean + (values**2).sum()) / both
     square, size = length / along, float(values.sum()) / along
     tail = (1 - level) / 2
 

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from privfield.inference.factors import Table
 
 _CHAINS = 1024
+_BLOCK = 32  # variables
 _BURN_IN, _THIN = 150, 8  # sweeps of short chains
-_CELLS = 1 << 17  # chains × variables that stay in the cache
-WORK = 4e8  # multiplications that one call should not exceed by much
+_CELLS = 1 << 19  # chains × variables
+WORK = 1.2e10  # multiplications that one call should not exceed by much
 
 
 class Engine(Protocol):
@@ -67,12 +68,22 @@ def sweep(
     field: NDArray[np.float32],
     rng: np.random.Generator,
 ) -> None:
-    """Draw every variable of every chain anew, given the others; one column is one chain."""
+    """Draw every variable of every chain anew, given the others; one column is one chain.
+
+    One after the other, but what variables outside a block do to all inside is one product.
+    """
     # x_i = +1 with probability 1/(1 + exp(−2h)): where h exceeds half a logistic number
     uniform = np.clip(rng.random(states.shape, np.float32), 1e-7, 1 - 1e-7)
     threshold = 0.5 * np.log(uniform / (1 - uniform)) - field[:, None]
-    for i in range(len(field)):
-        states[i] = np.where(weights[i] @ states > threshold[i], 1.0, -1.0)
+    for start in range(0, len(field), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        own, inside = states[block], weights[block, block]
+        missing = threshold[block] - weights[block] @ states
+        changed = np.zeros_like(own)
+        for i in range(len(own)):
+            new = np.where(inside[i] @ changed > missing[i], np.float32(1), np.float32(-1))
+            changed[i] = new - own[i]
+        own += changed
 
 
 def chain_moments(

@@ -11,6 +11,7 @@ from privfield.mechanisms.forecasting.study import Study
 
 _BLOCK_CELLS = 1 << 23  # float32 cells of a block of rows while moments are summed
 _KEPT = 2**32
+MOST_MATCHED = 2_000  # variables: fitting all weights to noisy moments takes minutes
 BASE = 40 * 10**6  # what a fit takes above Python itself, measured for small models
 
 
@@ -52,7 +53,7 @@ def moment_memory(variables: int, rows: int) -> float:
 
 def matching_seconds(variables: int) -> float:
     """Roughly, of the fit to noisy moments."""
-    return 20 * _matching_bytes(variables) / 1e9 if variables <= 24 else 5 + variables / 20
+    return 20 * _matching_bytes(variables) / 1e9 if variables <= 24 else 5 + variables**2 / 4e4
 
 
 def table_seconds(study: Study) -> float:

@@ -12,7 +12,12 @@ from privfield.mechanisms.forecasting.reference import (
     power,
     sparse_errors,
 )
-from privfield.mechanisms.forecasting.sizes import exact_matching, matching_seconds, moment_memory
+from privfield.mechanisms.forecasting.sizes import (
+    MOST_MATCHED,
+    exact_matching,
+    matching_seconds,
+    moment_memory,
+)
 from privfield.mechanisms.forecasting.study import Study
 from privfield.privacy.noise import NoiseLaw
 
@@ -26,6 +31,8 @@ def forecast_moments(study: Study, law: NoiseLaw) -> Forecast:
     call = learner_call(study, "IsingLearner", method="moments")
     if study.zeros:
         return refused("moments", call, _STATISTIC, "knows no forbidden combinations")
+    if p > MOST_MATCHED:
+        return refused("moments", call, _STATISTIC, f"takes at most {MOST_MATCHED:,} variables")
     noise = law.deviation / study.grid
     errors = sparse_errors(p, study.n, study.coupling, noise**2)
     drawn = _DRAWN if exact_matching(p) is None else 0.0
