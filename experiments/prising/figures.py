@@ -22,6 +22,7 @@ from setting import ROOT, bench, stand_in, stand_in_outcomes
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 GREY, ORANGE, GOLD, BLUE = "#444444", "#D55E00", "#E69F00", "#0072B2"
 STYLES = {  # told apart in grey as well: by marker and dash
@@ -71,19 +72,24 @@ def line(axis, xs, rows, label=None, band=None, **style):
 
 def name_lines(axis, room=1.45):
     """Write the names beside the lines, moved apart where they would touch."""
-    names = sorted(axis.__dict__.get("_names", ()))
+    every = sorted(axis.__dict__.get("_names", ()))
+    right = max(name[1] for name in every)
+    for value, x, text, colour in every:
+        if x < right:  # a line that ends earlier has its name below its end
+            place = {"xytext": (0, -13), "textcoords": "offset points", "ha": "center"}
+            axis.annotate(text, (x, value), color=colour, fontsize=8, **place)
+    names = [name for name in every if name[1] == right]
     low, high = axis.get_ylim()
     logs = axis.get_yscale() == "log"
+    if logs and len(names) < len(every):
+        low *= (low / high) ** 0.08  # room for a name below
     scale = math.log if logs else float
+    if logs and high / low < 30:
+        axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axis.yaxis.set_minor_locator(NullLocator())
     step = (scale(high) - scale(low)) / 15
-    places = [scale(name[0]) for name in names]
-    for _ in range(200):
-        for k in range(len(places) - 1):
-            gap = step - (places[k + 1] - places[k])
-            if gap > 1e-9:
-                places[k] -= gap / 2
-                places[k + 1] += gap / 2
-    right = max(name[1] for name in names)
+    places = apart([scale(name[0]) for name in names], step, scale(low) + step / 2)
     for place, (value, _, text, colour) in zip(places, names, strict=True):
         y = math.exp(place) if logs else place
         axis.annotate(
@@ -99,6 +105,19 @@ def name_lines(axis, room=1.45):
     wide = right * room**3 if axis.get_xscale() == "log" else right + (room - 1) * (right - left)
     axis.set_xlim(left, max(end, wide))
     axis.set_ylim(low, high)
+
+
+def apart(places, step, low):
+    """Sorted places, moved until neighbours are a step apart and none is below `low`."""
+    places = list(places)
+    for _ in range(300):
+        places[0] = max(places[0], low)
+        for k in range(len(places) - 1):
+            gap = step - (places[k + 1] - places[k])
+            if gap > 1e-9:
+                places[k] -= gap / 2
+                places[k + 1] += gap / 2
+    return places
 
 
 def rows_of(lines, network, **fixed):
@@ -177,9 +196,9 @@ def along(plan, lines, networks, xs, name, title, xlabel, log_x):
                 axis.set_xscale("log")
             tidy(axis, f"β = {beta}, {SIDES[side].format(bound=bound)}")
             name_lines(axis)
-            shown = [x for k, x in enumerate(xs) if not log_x or k < 3 or k % 2 == 0]
+            shown = [x for x in xs if not log_x or x in (30, 60, 100, 500, 1000, 2000, 4000)]
             axis.set_xticks(shown, [f"{x:g}" for x in shown])
-            axis.minorticks_off()
+            axis.xaxis.set_minor_locator(NullLocator())
             axis.set_xlabel(xlabel if row else "")
         axes[row][0].set_ylabel("mean squared error")
     figure.suptitle(f"{title}; {plan.runs} runs; bands: ± 2 standard errors", fontsize=11)
@@ -242,7 +261,7 @@ def cost(plan):
             line(axis, each["epsilons"], numbers[:, 0], band=numbers[:, 1], **style)
         axis.set(xscale="log", yscale="log", xlabel="ε")
         axis.set_xticks(each["epsilons"], [f"{e:g}" for e in each["epsilons"]], fontsize=8)
-        axis.minorticks_off()
+        axis.xaxis.set_minor_locator(NullLocator())
         tidy(axis, f"{TITLES[each['network']]}, MPLE {each['mple']:.2f}")
         name_lines(axis)
     axes[0][0].set_ylabel(r"cost of privacy $E(\hat{\beta}^{priv} - \hat{\beta})^2$")
@@ -268,7 +287,7 @@ def epsilon(plan):
             line(axis, xs, numbers[:, MSE], **style)
             axis.set(xscale="log", yscale="log", xlabel="ε" if row else "")
             axis.set_xticks([0.5, 1, 2, 5, 10, 25, 100], ["0.5", "1", "2", "5", "10", "25", "100"])
-            axis.minorticks_off()
+            axis.xaxis.set_minor_locator(NullLocator())
             tidy(axis, f"{TITLES[network].format(nodes=plan.nodes)}, β = {beta}")
             name_lines(axis, 2.2)
         axes[row][0].set_ylabel("mean squared error")
@@ -283,9 +302,9 @@ def around(plan):
     names = list(dict.fromkeys(each["network"] for each in lines))
     figure, axes = panel(2, len(names))
     marks = ("v", "s", "o", "D", "^")
-    greys = ("#c6dbef", "#9ecae1", "#6baed6", "#3182bd", "#08519c")
-    reds = ("#fdd0a2", "#fdae6b", "#fd8d3c", "#e6550d", "#a63603")
-    for row, (kind, colours) in enumerate((("gaussian", reds), ("ours", greys))):
+    blues = ("#74a9cf", "#3690c0", "#0570b0", "#045a8d", "#023858")
+    reds = ("#fdae6b", "#fd8d3c", "#e6550d", "#a63603", "#662506")
+    for row, (kind, colours) in enumerate((("gaussian", reds), ("ours", blues))):
         for axis, network in zip(axes[row], names, strict=True):
             betas = sorted({each["beta"] for each in lines if each["network"] == network})
             for beta, colour, mark in zip(betas, colours, marks, strict=True):
@@ -297,7 +316,7 @@ def around(plan):
                 line(axis, xs, numbers[:, MSE], band=2 * numbers[:, ERROR], **options)
             axis.set(xscale="log", yscale="log", xlabel="ε" if row else "")
             axis.set_xticks(plan.six, [f"{e:g}" for e in plan.six])
-            axis.minorticks_off()
+            axis.xaxis.set_minor_locator(NullLocator())
             tidy(axis, f"{TITLES[network]}, β̂ = {HATS[network]}: {STYLES[kind]['label']}")
             name_lines(axis, 1.3)
         axes[row][0].set_ylabel("mean squared error")
@@ -340,8 +359,9 @@ def rates(plan):
             text = f"slope {theory[1]:.2f}".replace("-", "−")
             line(axis, sizes, guide / guide[0] * top / 3, label=text, color="k", ls=(0, (1, 2)))
             axis.set(xscale="log", yscale="log", xlabel="n" if row else "")
-            axis.set_xticks(sizes[:: 1 if row else 2], [str(n) for n in sizes[:: 1 if row else 2]])
-            axis.minorticks_off()
+            shown = [n for n in sizes if n not in (1500, 2500, 3500)]
+            axis.set_xticks(shown, [str(n) for n in shown])
+            axis.xaxis.set_minor_locator(NullLocator())
             tidy(axis, f"{title}, β = {beta}")
             name_lines(axis, 1.35)
         axes[row][0].set_ylabel(r"cost of privacy $E(\hat{\beta}^{priv} - \hat{\beta})^2$")

@@ -40,10 +40,10 @@ class Plan:
     runs: int = 500
     nodes: int = 2000
     sizes: tuple = (100, 500, 1000, 1500, 2000, 2500, 3000, 3500, 4000)
-    own_sizes: tuple = (100, 500, 1000, 1500, 2000, 3000)  # ours: a curve takes a while
+    own_sizes: tuple = (100, 500, 1000, 2000)  # ours: simulated curves take a while
     powers: tuple = tuple(round(0.1 * k, 1) for k in range(1, 10))
-    own_powers: tuple = tuple(round(0.1 * k, 1) for k in range(3, 10))
-    regular: tuple = (250, 500, 1000, 2000)
+    own_powers: tuple = (0.3, 0.5, 0.7, 0.9)
+    regular: tuple = (250, 500, 1000)
     betas: tuple = tuple(np.round(np.arange(0, 2.01, 0.1), 1).tolist())
     wide: tuple = tuple(np.round(np.arange(0, 3.21, 0.2), 1).tolist())
     pair: tuple = (0.5, 1.5)
@@ -229,5 +229,5 @@ if __name__ == "__main__":  # only the runs, in the order of what they take
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else None
     every = Plan(out=here, cache=folder)
     compute_cost(every)
-    for each in ("synthetic", "around", "epsilon", "beta", "size", "density", "regular"):
+    for each in ("synthetic", "around", "epsilon", "beta", "size", "regular", "density"):
         compute(every, each)

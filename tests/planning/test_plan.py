@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import math
 import subprocess
 import sys
 from fractions import Fraction
@@ -193,6 +194,25 @@ def test_table_1_has_all_notions_of_privacy():
     assert needed == sorted(needed)  # harder as privacy is tightened
     assert "structure: proved" in found.table1()
     assert "two-level" in plan((3, 3), 100, pf.PureDP(1)).table1()
+
+
+def test_table_1_shows_that_only_the_graph_under_a_delta_grows_slowly():
+    """The separation of Zhang et al. (2020): log p for structure under (ε, δ), powers of p else."""
+    goal = {"accuracy": 0.1, "min_weight": 0.4}
+    few, many = (plan(p, 5000, pf.ApproxDP(1, 1e-6), **goal) for p in (20, 200))
+    rows = few.table1_rows()
+    for task in ("structure", "parameters"):
+        wanted = [
+            b[f"{task}_needed"] / a[f"{task}_needed"]
+            for a, b in zip(rows, many.table1_rows(), strict=True)
+        ]
+        for plan_ in (few, many):
+            found = [row[f"{task}_growth"] for row in plan_.table1_rows()]
+            assert found == pytest.approx(wanted)
+    none, approximate, concentrated, pure = (row["structure_growth"] for row in rows)
+    assert max(none, approximate) < 3 < math.sqrt(10) < concentrated < pure
+    assert all(row["parameters_growth"] > math.sqrt(10) for row in rows[1:])
+    assert "p = 200 as at p = 20" in few.table1() and f"{approximate:.1f}×" in few.table1()
 
 
 def test_weak_couplings_are_easier_than_strong_ones():

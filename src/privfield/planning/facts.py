@@ -21,13 +21,18 @@ class LowerBound:
 
 @dataclass(frozen=True)
 class Table1Row:
-    """A privacy notion of the paper's Table 1: proved minimum and predicted need of rows."""
+    """A privacy notion of the paper's Table 1: proved minimum, predicted need of rows, its growth.
+
+    Growth is how many times as many rows ten times the variables need.
+    """
 
     privacy: str
     structure_bound: float | None
     structure_needed: float | None
     parameters_bound: float | None
     parameters_needed: float | None
+    structure_growth: float | None = None
+    parameters_growth: float | None = None
 
 
 @dataclass(frozen=True)

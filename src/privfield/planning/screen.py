@@ -52,13 +52,14 @@ def table_text(plan: PlanFacts) -> str:
     if not plan.table:
         return "Table 1 is about two-level variables."
     head = [
-        "| rows needed | structure: proved | structure: expected | parameters: proved | "
-        "parameters: expected |",
-        "|---|---:|---:|---:|---:|",
+        "| rows needed | structure: proved | expected | growth | parameters: proved | "
+        "expected | growth |",
+        "|---|---:|---:|---:|---:|---:|---:|",
     ]
     body = [
         f"| {row.privacy} | {_least(row.structure_bound)} | {_about(row.structure_needed)} | "
-        f"{_least(row.parameters_bound)} | {_about(row.parameters_needed)} |"
+        f"{_times(row.structure_growth)} | {_least(row.parameters_bound)} | "
+        f"{_about(row.parameters_needed)} | {_times(row.parameters_growth)} |"
         for row in plan.table
     ]
     return "\n".join([*head, *body, "", *plan.table_notes])
@@ -148,6 +149,10 @@ def _least(rows: float | None) -> str:
 
 def _about(rows: float | None) -> str:
     return "–" if rows is None else f"≈ {rows_text(rows)}"
+
+
+def _times(growth: float | None) -> str:
+    return "–" if growth is None else f"{growth:.1f}×" if growth < 10 else f"{growth:,.0f}×"
 
 
 def _wrapped(text: str, first: str = "") -> list[str]:

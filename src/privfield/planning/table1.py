@@ -3,6 +3,8 @@
 For each notion of privacy: what is proved that every method needs, and what the planner expects of
 ours. Parameters: noisy moments, or Frank–Wolfe, until the largest error is α. Structure: couplings
 from noisy moments above η/2, or under (ε, δ) a stable release of the graph, if that needs less.
+What the paper's table is about, growth with the number of variables, is the need at ten times as
+many variables (or a tenth) over that at the study's own.
 """
 
 from __future__ import annotations
@@ -19,8 +21,11 @@ from privfield.mechanisms.forecasting.study import MOST_ROWS, Study
 from privfield.planning.bounds import bounds_for
 from privfield.planning.facts import Table1Row
 from privfield.privacy.budgets import ZCDP, ApproxDP, Budget, PureDP
+from privfield.schema import Schema
 
 ACCURACY = 0.1  # α where none is given
+FACTOR = 10  # how many times as many variables growth is about
+_FEW = 100  # variables from which on growth is from a tenth of them
 _DELTA = Fraction(1, 10**6)
 _FAILURE = 1 / 3
 _LEAST, _MOST = 1e-9, 1e9
@@ -30,18 +35,34 @@ def live_table(study: Study) -> tuple[tuple[Table1Row, ...], tuple[str, ...]]:
     """Rows from no privacy to pure ε, and what the numbers are for; empty for other models."""
     if not study.is_binary or study.variables < 2 or study.order > 2:
         return (), ()
-    pure, concentrated, approximate = budgets_like(study.budget)
     couplings = study.model == "ising" and study.accuracy is not None
     accuracy = study.accuracy if couplings and study.accuracy else ACCURACY
     weight = study.weakest
     asked = replace(study, model="ising", accuracy=accuracy, min_weight=weight, max_memory=None)
-    rows = [_without_privacy(asked)]
+    here, p = _rows(asked, accuracy), study.variables
+    other = FACTOR * p if p <= _FEW else p // FACTOR
+    there = _rows(replace(asked, schema=Schema({f"v{i}": 2 for i in range(other)})), accuracy)
+    small, large = (here, there) if other > p else (there, here)
+    rows = tuple(_growing(*three) for three in zip(here, small, large, strict=True))
+    notes = (
+        f"Structure: the whole graph, edges of {weight:g} or more, with probability 2/3. "
+        f"Parameters: the largest error of a coupling is {accuracy:g}.",
+        f"Growth: how many times as many rows are expected at p = {max(p, other):,} as at "
+        f"p = {min(p, other):,}.",
+    )
+    return rows, notes
+
+
+def _rows(study: Study, accuracy: float) -> list[Table1Row]:
+    """One row for each notion of privacy."""
+    pure, concentrated, approximate = budgets_like(study.budget)
+    rows = [_without_privacy(study)]
     for name, budget in (
         ("approximate", approximate),
         ("zCDP", concentrated),
         ("pure", pure),
     ):
-        here = replace(asked, budget=budget, base=budget)
+        here = replace(study, budget=budget, base=budget)
         bounds = {each.task: each.rows for each in bounds_for(here, budget)}
         finders = ("edge-majority", "moments-threshold")[name != "approximate" :]
         exact = [_fewest(way, here, accuracy) for way in ("moments", "frank-wolfe")]
@@ -56,11 +77,18 @@ def live_table(study: Study) -> tuple[tuple[Table1Row, ...], tuple[str, ...]]:
                 min((found for found in exact if found is not None), default=None),
             )
         )
-    notes = (
-        f"Structure: the whole graph, edges of {weight:g} or more, with probability 2/3. "
-        f"Parameters: the largest error of a coupling is {accuracy:g}.",
-    )
-    return tuple(rows), notes
+    return rows
+
+
+def _growing(row: Table1Row, small: Table1Row, large: Table1Row) -> Table1Row:
+    """The row with its growth from few to many variables."""
+    structure = _over(large.structure_needed, small.structure_needed)
+    parameters = _over(large.parameters_needed, small.parameters_needed)
+    return replace(row, structure_growth=structure, parameters_growth=parameters)
+
+
+def _over(many: float | None, few: float | None) -> float | None:
+    return many / few if many and few else None
 
 
 def budgets_like(budget: Budget) -> tuple[Budget, Budget, Budget]:

@@ -1,0 +1,188 @@
+"""docs/papers: names exist, links lead somewhere, nothing of a paper is left out, commands work."""
+
+import argparse
+import importlib.util
+import inspect
+import os
+import re
+import shlex
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import privfield as pf
+
+ROOT = Path(__file__).parents[1]
+FOLDER = ROOT / "docs" / "papers"
+PAGES = {path.name: path.read_text() for path in sorted(FOLDER.glob("*.md"))}
+SOURCES = (ROOT / "src" / "privfield", ROOT)
+
+# what a reader with the paper in hand would look for
+CONTENTS = {
+    "zhang2020.md": [
+        *(f"Algorithm {k}" for k in range(1, 6)),
+        *("Lemma 2.14", "Lemma 2.15", "Lemma 3.3", "Corollary 3.4", "Lemma 4.4", "Lemma 4.5"),
+        *("Lemma 4.6", "Lemma 6.1", "Corollaries 6.3 and 6.5", "Theorems 6.2 and 6.4"),
+        *("Theorem 3.6", "Theorem 3.8", "Theorem 3.11", "Theorem 4.2", "Theorem 4.7"),
+        *("Theorem 5.1", "Theorem 7.1", "Theorem 7.4", "Table 1", "PMW", "sepFEM"),
+        *("Definition 2.1", "2.2 pairwise", "2.4 binary t-wise"),
+    ],
+    "bernstein2017.md": [
+        *("Definitions 1–3", *(f"Proposition {k}" for k in range(1, 6))),
+        *("Algorithm 1", "Algorithm 2", "Naive MLE", "PSGD", "random estimator"),
+        *("Figure 1", "Figure 2", "Figure 3a", "Figure 3b", "wifi", "Erdős–Rényi"),
+    ],
+    "prising2024.md": [
+        *("Algorithm 1", "MPLE", "Theorem 3.1", "Theorem 3.2", "B.1", "Corollaries 3.1, 3.2"),
+        *("Lemma A.1", "Lemma A.2", "Lemma A.3", "Lemma D.1", "HIV", "blogs"),
+        *("Figure 1:", "Figures 2 and 3", "Figures 4 and 5", "Figures 6 and 9"),
+        *("Figures 7 and 10", "Figures 8 and 11", "Figure 12", "Figure 13"),
+    ],
+}
+
+
+def commands():
+    """Every command on the pages, once."""
+    found = []
+    table = (ROOT / "docs" / "tutorials" / "4-checking-the-claims.md").read_text()
+    for text in [*PAGES.values(), table]:
+        found += re.findall(r"^    (python .+)$", text, re.MULTILINE)
+        found += re.findall(r"`(python [^`]+)`", text)
+    return sorted(set(found))
+
+
+def slug(heading):
+    """As the documentation names a heading."""
+    return re.sub(r"[^\w\u4e00-\u9fff\- ]", "", heading.strip().lower().replace(" ", "-"))
+
+
+def test_every_page_of_the_papers_is_in_the_contents_and_the_index():
+    assert set(PAGES) == {"README.md", *CONTENTS}
+    assert "papers/README" in (ROOT / "docs" / "index.md").read_text()
+    assert "docs/papers/README.md" in (ROOT / "README.md").read_text()
+    assert all(f"({name})" in PAGES["README.md"] for name in CONTENTS)
+
+
+@pytest.mark.parametrize("page", CONTENTS)
+def test_nothing_of_the_paper_is_left_out(page):
+    assert [each for each in CONTENTS[page] if each not in PAGES[page]] == []
+
+
+@pytest.mark.parametrize("page", CONTENTS)
+def test_every_file_and_name_on_a_page_exists(page):
+    named = re.findall(r"`([\w/]+\.py): ([\w.]+)`", PAGES[page])
+    assert len(named) >= 10
+    for file, name in named:
+        places = [base / file for base in SOURCES if (base / file).exists()]
+        assert places, file
+        for part in name.split("."):
+            found = re.search(rf"^\s*(def|class) {part}\b", places[0].read_text(), re.MULTILINE)
+            assert found, (file, name)
+
+
+@pytest.mark.parametrize("page", CONTENTS)
+def test_every_public_name_and_keyword_on_a_page_exists(page):
+    """`pf.Name(..., keyword=...)`: the name is public, and takes the keyword or hands it on."""
+    for name, inside in re.findall(r"`pf\.(\w+)(?:\(([^`]*)\))?", PAGES[page]):
+        assert name in pf.PUBLIC, name
+        takes = inspect.signature(getattr(pf, name)).parameters
+        open_ended = any(each.kind is each.VAR_KEYWORD for each in takes.values())
+        wanted = set(re.findall(r"(\w+)=", inside))
+        assert open_ended or wanted <= {*takes}, (name, wanted - {*takes})
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_link_and_picture_of_a_page_leads_somewhere(page):
+    for target in re.findall(r"\]\(([^)]+)\)", PAGES[page]):
+        file, _, anchor = target.partition("#")
+        place = (FOLDER / file) if file else FOLDER / page
+        assert place.exists(), target
+        if anchor:
+            headings = re.findall(r"^#+ (.+)$", place.read_text(), re.MULTILINE)
+            assert anchor in [slug(each) for each in headings], target
+
+
+def run(command, monkeypatch, more=()):
+    """Run a script in this process, as `python script arguments` would."""
+    script, *arguments = shlex.split(command)[1:]
+    path = ROOT / script
+    monkeypatch.setattr(sys, "argv", [str(path), *arguments, *map(str, more)])
+    monkeypatch.setattr(os, "execve", lambda *given: None)  # some start themselves anew
+    monkeypatch.syspath_prepend(str(path.parent))
+    spec = importlib.util.spec_from_file_location("__main__", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+
+
+QUICK = ["python experiments/prising/figures.py all"]  # each figure, one after the other
+
+
+@pytest.mark.parametrize("command", QUICK, ids=lambda command: command.split()[-1])
+def test_commands_with_small_settings_draw_their_figures(command, tmp_path, monkeypatch, capsys):
+    run(command, monkeypatch, ["--quick", "--out", tmp_path])
+    drawn = [path for path in tmp_path.glob("*.png") if path.stat().st_size > 5_000]
+    assert drawn
+    for path in drawn:
+        assert (ROOT / "docs" / "figures" / "prising" / path.name).exists()
+
+
+class Accepted(Exception):
+    """The command line was understood."""
+
+
+@pytest.mark.parametrize("command", sorted({*commands()} - {*QUICK}))
+def test_long_commands_are_understood(command, monkeypatch):
+    """Up to the point where they would begin: no wrong argument, no missing import."""
+
+    def parsed(self, args=None, namespace=None):
+        real(self, args, namespace)
+        raise Accepted
+
+    real = argparse.ArgumentParser.parse_args
+    text = (ROOT / shlex.split(command)[1]).read_text()
+    if "ArgumentParser" not in text:  # a script that takes no options
+        assert len(shlex.split(command)) == 2
+        compile(text, command, "exec")
+        return
+    monkeypatch.setattr(argparse.ArgumentParser, "parse_args", parsed)
+    with pytest.raises(Accepted):
+        run(command, monkeypatch)
+
+
+# -- PrIsing as printed against its authors ----------------------------------------------------
+
+
+THEIRS = ROOT.parent / "shared" / "data" / "prising"
+
+
+@pytest.fixture(scope="module")
+def compared():
+    """Kept copies of the authors' settings beside the authors' numbers."""
+    if not THEIRS.exists():
+        pytest.skip("the authors' result files are not here")
+    sys.path.insert(0, str(ROOT / "experiments" / "prising"))
+    try:
+        import check
+    finally:
+        sys.path.pop(0)
+    found = {}
+    for key, value, mine, p in check.compare(check.kept(), THEIRS):
+        found.setdefault(key[0], []).append((value, mine, p))
+    return found
+
+
+PUBLIC_STUDIES = ("size", "epsilon")
+
+
+@pytest.mark.parametrize("study", PUBLIC_STUDIES)
+def test_as_printed_agrees_with_the_authors_files(compared, study):
+    """Both sides are stored, so nothing alarms by chance.
+
+    Roots cut off at 0, or set to a bound where they are negative, would change the errors at
+    β = 0.5 by factors of 2 and more.
+    """
+    values, mine, ps = np.array(compared[study]).T
+    assert (ps < 0.01).mean() <= 0.05 and ps.min() > 1e-5
+    assert abs(np.median(values / mine) - 1) < 0.05
