@@ -40,6 +40,8 @@ PUBLIC = {  # loaded when first asked for: `privfield --help` needs none; types:
     "NetworkIsing": "privfield.models.network",
     "NON_PRIVATE": "privfield.privacy.budgets",
     "Ordered": "privfield.schema",
+    "OrdinalLearner": "privfield.learners.ordinal",
+    "OrdinalModel": "privfield.models.ordinal",
     "PairwiseLearner": "privfield.learners.pairwise",
     "ParityAnswers": "privfield.mechanisms.parities.answers",
     "PeerEffect": "privfield.learners.peer",

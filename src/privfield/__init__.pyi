@@ -12,6 +12,7 @@ from privfield.learners.chain import ChainLearner as ChainLearner
 from privfield.learners.files import load as load
 from privfield.learners.ising import IsingLearner as IsingLearner
 from privfield.learners.marginal import MarginalLearner as MarginalLearner
+from privfield.learners.ordinal import OrdinalLearner as OrdinalLearner
 from privfield.learners.pairwise import PairwiseLearner as PairwiseLearner
 from privfield.learners.peer import PeerEffect as PeerEffect
 from privfield.learners.polynomial import PolynomialLearner as PolynomialLearner
@@ -30,6 +31,7 @@ from privfield.models.chain import ChainModel as ChainModel
 from privfield.models.ising import IsingModel as IsingModel
 from privfield.models.mrf import MarkovRandomField as MarkovRandomField
 from privfield.models.network import NetworkIsing as NetworkIsing
+from privfield.models.ordinal import OrdinalModel as OrdinalModel
 from privfield.models.polynomial import PolynomialMRF as PolynomialMRF
 from privfield.planning.plan import plan as plan
 from privfield.privacy.adjacency import Adjacency as Adjacency

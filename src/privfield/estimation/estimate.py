@@ -10,6 +10,7 @@ from typing import Any
 
 from privfield.errors import InputError
 from privfield.estimation.chains import estimate_chain
+from privfield.estimation.items.law import law_of
 from privfield.estimation.moments.matching import match_moments
 from privfield.estimation.parities import polynomial_from_parities
 from privfield.estimation.tables.cgm import cgm, check_cgm
@@ -30,6 +31,7 @@ from privfield.mechanisms.frank_wolfe.trajectory import Trajectory
 from privfield.mechanisms.gradients.pseudolikelihood import PseudolikelihoodTrajectory
 from privfield.mechanisms.gradients.sgd import SGDTrajectory
 from privfield.mechanisms.graphs.release import StructureRelease
+from privfield.mechanisms.items.sums import ItemSums
 from privfield.mechanisms.moments.moments import Moments
 from privfield.mechanisms.parities.answers import ParityAnswers
 from privfield.mechanisms.parities.phases import PolynomialPhases
@@ -39,6 +41,7 @@ from privfield.mechanisms.tables.measurements import Measurements
 from privfield.models.card import attach
 from privfield.models.ising import IsingModel
 from privfield.models.mrf import MarkovRandomField
+from privfield.models.ordinal import OrdinalModel
 from privfield.privacy.released import Released
 from privfield.progress import ProgressCallback, tell
 
@@ -164,6 +167,13 @@ def _(released: Moments, how: How) -> IsingModel:
         method=how.only("moments", "auto", "exact", "sampled"),
         progress=how.progress,
     )
+
+
+@model_of.register
+def _(released: ItemSums, how: How) -> OrdinalModel:
+    how.only("scores of items", "auto")
+    law = law_of(released, how.progress)
+    return law.field.model(law.mean)
 
 
 @model_of.register

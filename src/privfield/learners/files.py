@@ -17,6 +17,7 @@ from privfield.models.loading import model_from_bytes
 RELEASES = {
     "measurements": "tables.measurements:Measurements",
     "moments": "moments.moments:Moments",
+    "item sums": "items.sums:ItemSums",
     "chain measurements": "chains.measurements:ChainMeasurements",
     "frank-wolfe-trajectory": "frank_wolfe.trajectory:Trajectory",
     "pseudolikelihood-trajectory": "gradients.pseudolikelihood:PseudolikelihoodTrajectory",

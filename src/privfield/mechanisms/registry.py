@@ -15,6 +15,7 @@ from privfield.mechanisms.gradients.pseudolikelihood import PseudolikelihoodGrad
 from privfield.mechanisms.gradients.sgd import StochasticGradients
 from privfield.mechanisms.graphs.statistics import ChowLiuTree, CorrelationGraph
 from privfield.mechanisms.graphs.structure import StableStructure
+from privfield.mechanisms.items.mechanism import ItemScores
 from privfield.mechanisms.moments.mechanism import SecondMoments
 from privfield.mechanisms.parities.gaussian import NoisyParities
 from privfield.mechanisms.parities.phases import RegressionsAndParities
@@ -29,6 +30,7 @@ from privfield.privacy.mechanism import Mechanism
 
 MECHANISMS: tuple[type[Mechanism[Any]], ...] = (
     SecondMoments,
+    ItemScores,
     ContingencyTables,
     EdgeSelection,
     PseudolikelihoodGradients,

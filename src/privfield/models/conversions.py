@@ -15,6 +15,7 @@ from privfield.models.base import FORMS, Model
 from privfield.models.ising import IsingModel, SpinModel
 from privfield.models.mrf import ROUNDING, MarkovRandomField
 from privfield.models.network import MOST_DENSE, NetworkIsing
+from privfield.models.ordinal import OrdinalModel
 from privfield.models.polynomial import Monomial, PolynomialMRF, monomials_of
 
 
@@ -28,6 +29,12 @@ def to_mrf(model: Model) -> MarkovRandomField:
 @to_mrf.register
 def _(model: SpinModel) -> MarkovRandomField:
     cliques = [[model.names[i] for i in clique] for clique in model.factors.cliques]
+    return MarkovRandomField(model.schema, cliques, model.factors.tables, stamp=model.stamp)
+
+
+@to_mrf.register
+def _(model: OrdinalModel) -> MarkovRandomField:
+    cliques = [[model.schema.names[i] for i in clique] for clique in model.factors.cliques]
     return MarkovRandomField(model.schema, cliques, model.factors.tables, stamp=model.stamp)
 
 
@@ -81,6 +88,11 @@ def to_polynomial(model: Model) -> PolynomialMRF:
 @to_polynomial.register
 def _(model: PolynomialMRF) -> PolynomialMRF:
     return model
+
+
+@to_polynomial.register
+def _(model: OrdinalModel) -> PolynomialMRF:
+    return to_polynomial(to_mrf(model))
 
 
 @to_polynomial.register

@@ -15,6 +15,7 @@ from privfield.files import csv_bytes, write_bytes, write_whole
 from privfield.inference.factors import Factors
 from privfield.models.base import Model
 from privfield.models.canonical import canonical
+from privfield.models.ordinal import OrdinalModel
 
 if TYPE_CHECKING:
     import networkx
@@ -65,26 +66,34 @@ def write_qgraph(
 ) -> None:
     """A weight matrix and thresholds as CSV, for R's qgraph and IsingSampler.
 
-    Both are for states −1 and +1 (``IsingSampler(..., responses = c(-1L, 1L))``). The model must be
-    binary and pairwise.
+    Both are for states −1 and +1 (``IsingSampler(..., responses = c(-1L, 1L))``), or of an ordinal
+    model for its scores, with a threshold for each level. Any other model must be binary and
+    pairwise.
     """
-    ising = model.to_ising()
-    weights = csv_bytes(
-        [["", *ising.names]]
-        + [
-            [name, *map(repr, map(float, row))]
-            for name, row in zip(ising.names, ising.weights, strict=True)
-        ]
-    )
-    thresholds = csv_bytes(
-        [["variable", "threshold"]]
-        + [[name, repr(float(value))] for name, value in zip(ising.names, ising.field, strict=True)]
-    )
+    if isinstance(model, OrdinalModel):
+        names, matrix, rows = model.schema.names, model.weights, _by_level(model)
+    else:
+        ising = model.to_ising()
+        names, matrix = ising.names, ising.weights
+        fields = [[n, repr(float(f))] for n, f in zip(names, ising.field, strict=True)]
+        rows = [["variable", "threshold"], *fields]
+    lines = [[n, *map(repr, map(float, row))] for n, row in zip(names, matrix, strict=True)]
+    weights, thresholds = csv_bytes([["", *names], *lines]), csv_bytes(rows)
     if Path(weights_path).resolve() == Path(thresholds_path).resolve():
         raise InputError("thresholds_path must differ from weights_path.")
     with write_whole(weights_path) as first, write_whole(thresholds_path) as second:
         first.write(weights)
         second.write(thresholds)
+
+
+def _by_level(model: OrdinalModel) -> list[list[str]]:
+    rows = [["variable", "level", "score", "threshold"]]
+    for variable, scores, own in zip(
+        model.schema.variables, model.scores, model.thresholds, strict=True
+    ):
+        for level, score, value in zip(variable.levels, scores, own, strict=True):
+            rows.append([variable.name, level, repr(float(score)), repr(float(value))])
+    return rows
 
 
 def to_pgmpy(model: Model) -> Any:

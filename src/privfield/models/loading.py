@@ -15,6 +15,7 @@ from privfield.models.chain import ChainModel
 from privfield.models.ising import IsingModel
 from privfield.models.mrf import MarkovRandomField
 from privfield.models.network import NetworkIsing
+from privfield.models.ordinal import OrdinalModel
 from privfield.models.polynomial import PolynomialMRF
 from privfield.models.saving import FORMAT, Arrays, Header
 
@@ -23,6 +24,7 @@ ReadRelease = Callable[[Any, bytes, str], Any]  # kind, bytes, where they come f
 KINDS: dict[str, tuple[Any, str]] = {  # with a pattern of the arrays that such a file has
     "mrf": (MarkovRandomField, r"table\d+"),
     "ising": (IsingModel, "weights|field"),
+    "ordinal": (OrdinalModel, "weights|thresholds|scores"),
     "polynomial": (PolynomialMRF, "coefficients"),
     "network": (NetworkIsing, "data|indices|indptr"),
     "chain": (ChainModel, "initial|transition"),

@@ -21,7 +21,7 @@ from privfield.privacy.budgets import ZCDP, ApproxDP, Budget, PureDP
 from privfield.privacy.rounding import exact
 from privfield.schema import Schema
 
-MODELS = ("auto", "ising", "pairwise", "polynomial", "structure", "chain", "peer")
+MODELS = ("auto", "ising", "ordinal", "pairwise", "polynomial", "structure", "chain", "peer")
 _MOST_VARIABLES = 8192
 
 
@@ -42,7 +42,7 @@ def check_study(schema_or_shape: object, n: object, budget: object, **asked: Any
     named = isinstance(schema_or_shape, Schema)
     listed = None if schema is None else _cliques(cliques, schema, named)
     if kind == "auto" and schema is not None:
-        kind = kind_of(schema, None if cliques == "auto" else cliques)
+        kind = kind_of(schema, None if cliques == "auto" else cliques, spend)
     shape = () if schema is None else schema.shape
     degree = _check_order(asked["order"], kind, len(shape))
     _check_kind(kind, shape)
@@ -192,7 +192,7 @@ def _check_kind(kind: str, shape: tuple[int, ...]) -> None:
             f"model={kind!r} needs variables of two levels; use model='pairwise' for "
             f"{max(shape)} levels."
         )
-    if kind in ("ising", "structure") and len(shape) < 2:
+    if kind in ("ising", "ordinal", "structure") and len(shape) < 2:
         raise InputError(f"model={kind!r} needs at least two variables; got {len(shape)}.")
 
 

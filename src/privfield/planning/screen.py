@@ -11,6 +11,7 @@ from privfield.words import bytes_text, duration_text, number_text, rows_text
 WIDTH = 88
 _TITLES = {
     "ising": "an Ising model of",
+    "ordinal": "an ordinal model of",
     "pairwise": "a pairwise model of",
     "polynomial": "a t-wise model of",
     "structure": "the graph of",

@@ -18,6 +18,10 @@ from privfield.words import bytes_text, number_text, rows_text, share_text
 
 METRICS = {  # of the error, and of what `accuracy` is compared with
     "ising": ("typical error of a coupling (RMS)", "largest error of a coupling"),
+    "ordinal": (
+        "typical error of a weight per standard deviation (RMS)",
+        "largest error of a weight per standard deviation",
+    ),
     "pairwise": ("total variation of a table, mean over tables",) * 2,
     "polynomial": ("typical error of a coefficient (RMS)", "largest error of a coefficient"),
     "structure": ("chance of a wrong graph, or of none",) * 2,
@@ -63,7 +67,7 @@ def is_hopeless(best: Forecast, study: Study) -> bool:
     pairs = max(1, math.comb(study.variables, 2))
     if best.found is not None and best.found < _CHANCE * edges(study.variables) / pairs:
         return True
-    if best.expected_error is None or study.model not in ("ising", "polynomial"):
+    if best.expected_error is None or study.model not in ("ising", "ordinal", "polynomial"):
         return False
     size = typical_size(study.variables, study.coupling)
     return best.expected_error > 0.85 * size

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from privfield._version import __version__
-from privfield.estimation.uncertainty.intervals import MarginalInterval
+from privfield.estimation.uncertainty.counted import MarginalInterval
 from privfield.estimation.uncertainty.strengths import VERDICTS
 from privfield.models.base import Model
 from privfield.models.card import Card

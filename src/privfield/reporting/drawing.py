@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-from privfield.estimation.uncertainty.intervals import MarginalInterval
+from privfield.estimation.uncertainty.counted import MarginalInterval
 from privfield.estimation.uncertainty.strengths import USELESS, EdgeInterval, range_text
 from privfield.reporting.layout import HEIGHT, WIDTH, node_size, positions
 from privfield.words import counted

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from privfield.checks import check_level
 from privfield.errors import InputError
-from privfield.estimation.uncertainty.intervals import MarginalInterval
+from privfield.estimation.uncertainty.counted import MarginalInterval
 from privfield.estimation.uncertainty.strengths import NEGLIGIBLE
 from privfield.files import write_bytes
 from privfield.models.base import Model

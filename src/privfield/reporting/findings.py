@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from privfield.estimation.items.edges import ItemUncertainty
+from privfield.estimation.uncertainty.counted import MarginalInterval, ScopeFit
 from privfield.estimation.uncertainty.intervals import (
-    MarginalInterval,
-    ScopeFit,
     Uncertainty,
     plain_edges,
     plain_marginals,
@@ -68,7 +68,7 @@ def findings(
 
 def known(
     model: Model, measurements: Any = None, rng: np.random.Generator | None = None
-) -> Uncertainty | None:
+) -> Uncertainty | ItemUncertainty | None:
     """What a model's released numbers say beyond the model itself; a model keeps what was found."""
     released = model.measurements if measurements is None else measurements
     if released is None:
@@ -82,7 +82,7 @@ def known(
     return kept[1]
 
 
-def _with_law(found: Uncertainty, level: float, negligible: float) -> Findings:
+def _with_law(found: Uncertainty | ItemUncertainty, level: float, negligible: float) -> Findings:
     fit = found.fit()
     ratio = _ratio(fit)
     total = found.numbers.total

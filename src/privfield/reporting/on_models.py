@@ -13,17 +13,11 @@ import numpy as np
 
 from privfield.checks import check_level
 from privfield.errors import InputError
-from privfield.estimation.uncertainty.intervals import (
-    Answer,
-    Counted,
-    counted,
-    plain_edges,
-    probability_from,
-)
+from privfield.estimation.uncertainty.counted import Answer, Counted, counted
+from privfield.estimation.uncertainty.intervals import plain_edges, probability_from
 from privfield.estimation.uncertainty.strengths import NEGLIGIBLE, Edges, check_negligible
 from privfield.inference.contraction.plan import DEFAULT_MAX_BYTES
 from privfield.models.base import Model
-from privfield.models.mrf import MarkovRandomField
 from privfield.models.network import NetworkIsing
 from privfield.models.question import Question, read_question
 from privfield.reporting.findings import known
@@ -67,7 +61,7 @@ def ask(model: Model, question: str, level: float = 0.95) -> Answer:
     return Answer(own, None, None, level, note)
 
 
-def draws(model: Model, m: int, rng: np.random.Generator | None) -> tuple[MarkovRandomField, ...]:
+def draws(model: Model, m: int, rng: np.random.Generator | None) -> tuple[Model, ...]:
     """Models that the released numbers leave possible."""
     found = known(model)
     if found is None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from privfield.estimation.uncertainty.intervals import MarginalInterval
+from privfield.estimation.uncertainty.counted import MarginalInterval
 from privfield.learners.peer_summary import NO_FIELD, OUTSIDE, OUTSIDE_TEXT, odds_factor, range_text
 from privfield.mechanisms.chains.measurements import ChainMeasurements
 from privfield.models.card import Card

@@ -152,8 +152,8 @@ def parse(text: str, source: str) -> dict[str, Any]:
         where = f"{source}: [variables.{name}]"
         if not isinstance(section, dict):
             raise InputError(f"{where} must be a section.")
-        legal = ("levels", "ordered", "number", "bins", "missing", "unknown", "question")
-        _known_keys(section, legal, where)
+        keys = ("levels", "ordered", "number", "bins", "missing", "unknown", "question")
+        _known_keys(section, keys, where)
         variables[name] = _values(section, where)
         if "question" in section:
             questions[name] = section["question"]

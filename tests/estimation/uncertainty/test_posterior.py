@@ -43,7 +43,7 @@ def test_one_edge_by_integration():
     """A single coordinate with a spike and a slab: the law without its own factor is exact."""
     here = Linear(np.zeros(1), None, None, np.array([[7.0]]), np.array([2.0]), 0.0)
     sites = Sites(np.array([1.0]), np.zeros(1))
-    found, mean, covariance = module._propagate(here, sites, [slice(0, 1)], 200)
+    found, mean, covariance = module.propagate(here, sites, [slice(0, 1)], 200)
     v, m = 1 / 7.0, 2 / 7.0  # the likelihood of the coordinate
     spike = found.none * math.exp(-0.5 * m * m / v) / math.sqrt(v)
     wide = v + found.slab

@@ -22,8 +22,8 @@ Example:  [bold]privfield fit data.csv --schema s.toml --epsilon 1 --delta 1e-6 
 
 Without --cliques and --method: what is expected to be best for this schema, budget and number of
 rows, as `privfield plan` says. Methods: naive-mle and cgm estimate from noisy tables; moments and
-pseudolikelihood (two levels each) and frank-wolfe relate all pairs. Everything after this command
-is free: report, query, sample, export.
+pseudolikelihood (two levels each), ordinal (scales) and frank-wolfe relate all pairs. Everything
+after this command is free: report, query, sample, export.
 """
 HOPELESS = "Next to nothing can be learned: noise will drown what is related."
 
@@ -42,7 +42,8 @@ def fit(
         ),
     ] = "auto",
     method: Annotated[
-        str, options.text("M", "auto, naive-mle, cgm, moments, frank-wolfe, pseudolikelihood.")
+        str,
+        options.text("M", "auto, naive-mle, cgm, moments, frank-wolfe, pseudolikelihood, ordinal."),
     ] = "auto",
     adjacency: options.Adjacency = "replace-one",
     ledger: options.LedgerFile = None,
@@ -65,7 +66,13 @@ def fit(
     from privfield.cli.arguments.budget import in_words, read_budget
     from privfield.cli.arguments.cliques import read_cliques
     from privfield.cli.arguments.files import check_output, open_data, read_schema
-    from privfield.cli.commands.learners import check_choices, labelled, make_learner, ways_for
+    from privfield.cli.commands.learners import (
+        check_choices,
+        kind_for,
+        labelled,
+        make_learner,
+        ways_for,
+    )
     from privfield.cli.commands.learners import in_words as in_words_of
     from privfield.cli.spending import Spending, warn_of_seed
     from privfield.cli.terminal.bars import bars
@@ -93,6 +100,7 @@ def fit(
         study = table_study(
             *(file, rules, budget, adjacency),
             declared_rows=n,
+            model=kind_for(method, rules, wanted, budget),
             listed=None if isinstance(wanted, str) else tuple(map(rules.clique, wanted)),
             max_memory=size,
         )

@@ -6,22 +6,26 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from privfield.errors import InputError
+from privfield.mechanisms.forecasting.study import kind_of
+from privfield.mechanisms.items.mechanism import check_items
 
 if TYPE_CHECKING:
     from privfield.mechanisms.forecasting.study import Study
     from privfield.models.base import Model
+    from privfield.privacy.budgets import Budget
     from privfield.schema import Schema
 
 TABLES = ("auto", "naive-mle", "cgm")
 REGRESSIONS = ("moments", "frank-wolfe", "pseudolikelihood")
+ORDINAL = "ordinal"
 
 
 def check_choices(method: str, schema: Schema, cliques: str | Sequence[Sequence[str]]) -> None:
     """Refuse what does not go together."""
     if method in TABLES:
         return
-    if method not in REGRESSIONS:
-        legal = ", ".join((*TABLES, *REGRESSIONS))
+    if method not in (*REGRESSIONS, ORDINAL):
+        legal = ", ".join((*TABLES, *REGRESSIONS, ORDINAL))
         raise InputError(f"--method must be one of {legal}; got {method!r}.")
     if cliques not in ("auto", "all-pairs"):
         raise InputError(f"--method {method} relates all pairs; leave out --cliques.")
@@ -30,15 +34,29 @@ def check_choices(method: str, schema: Schema, cliques: str | Sequence[Sequence[
             f"--method {method} knows no forbidden combinations, and the schema has "
             f"{len(schema.forbidden)}. Use --method auto."
         )
+    if method == ORDINAL:
+        check_items(schema)
+        return
     if method != "frank-wolfe" and any(size != 2 for size in schema.shape):
         raise InputError(
             f"--method {method} needs two levels of every variable. Use auto or frank-wolfe."
         )
 
 
+def kind_for(
+    method: str, schema: Schema, cliques: str | Sequence[Sequence[str]], budget: Budget
+) -> str:
+    """The kind of model that the options ask for."""
+    if method == ORDINAL:
+        return ORDINAL
+    listed = None if isinstance(cliques, str) else cliques
+    free = method == "auto" and cliques == "auto"
+    return kind_of(schema, listed, budget if free else None)
+
+
 def ways_for(method: str, cliques: str | Sequence[Sequence[str]]) -> tuple[str, ...] | None:
     """The ways that the options leave open; None for all."""
-    if method in REGRESSIONS:
+    if method in (*REGRESSIONS, ORDINAL):
         return (method,)
     if cliques == "learn":
         return ("selection", "stable")
@@ -65,6 +83,10 @@ def make_learner(
             asked = {"cliques": "all-pairs" if isinstance(cliques, str) else cliques}
         estimate = method if method in TABLES else "auto"
         return MarginalLearner(method=estimate, schema=study.schema, **asked, **size, **common)
+    if way == ORDINAL:
+        from privfield.learners.ordinal import OrdinalLearner
+
+        return OrdinalLearner(schema=study.schema, **common)
     if way != "moments" and not study.rows_are_public:
         common = {**common, "declared_rows": study.n}
     if study.is_binary:
@@ -85,6 +107,8 @@ def in_words(way: str, schema: Schema, cliques: str | Sequence[Sequence[str]]) -
         return "noisy tables of pairs that are selected privately within this budget"
     if way == "stable":
         return "a graph, if it is stable, and noisy tables of its edges"
+    if way == ORDINAL:
+        return f"counts of levels and products of scores, with noise, for {_all(pairs)}"
     if way == "moments":
         return f"how often answers agree, with noise, for {_all(pairs)} (moments)"
     if way != "tables":

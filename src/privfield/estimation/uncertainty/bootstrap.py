@@ -11,10 +11,10 @@ import numpy as np
 from privfield.checks import check_level, check_rng, check_whole
 from privfield.errors import InputError
 from privfield.estimation.estimate import estimate
-from privfield.estimation.uncertainty.intervals import Uncertainty, probability_from, uncertainty
+from privfield.estimation.uncertainty.counted import Counted
+from privfield.estimation.uncertainty.intervals import probability_from, uncertainty
 from privfield.inference.factors import Table
 from privfield.models.base import Model
-from privfield.models.mrf import MarkovRandomField
 
 Query = Callable[[Model], Any]
 
@@ -42,8 +42,8 @@ class Bootstrap:
     """
 
     model: Model
-    models: tuple[MarkovRandomField, ...]
-    known: Uncertainty
+    models: tuple[Model, ...]
+    known: Counted
 
     def interval(self, query: Query, level: float = 0.95) -> Interval:
         """For any number or array that can be computed from a model: quantiles of the draws."""

@@ -19,6 +19,7 @@ import numpy as np
 from privfield.errors import InputError
 from privfield.estimation.tables.interactions import interactions
 from privfield.inference.factors import Table
+from privfield.mechanisms.items.sums import ItemSums
 from privfield.mechanisms.moments.moments import Moments
 from privfield.mechanisms.tables.measurements import Measurements
 from privfield.models.base import Model
@@ -111,19 +112,19 @@ def tables_of(measurements: Any) -> Any:
 
 
 def numbers_of(model: Model, measurements: Any) -> Numbers | None:
-    """Released tables or moments as contrasts; None for anything else."""
+    """Released tables, moments or items as contrasts; None for anything else."""
     measurements = tables_of(measurements)
-    if not isinstance(measurements, Measurements | Moments):
+    if not isinstance(measurements, Measurements | Moments | ItemSums):
         return None
-    theirs = (
-        measurements.schema.names if isinstance(measurements, Measurements) else measurements.names
-    )
+    theirs = measurements.names if isinstance(measurements, Moments) else measurements.schema.names
     if tuple(model.schema.names) != tuple(theirs):
         raise InputError("measurements must be those of the model: they have other variables.")
     if isinstance(measurements, Moments):
         return _of_moments(model, measurements)
     if measurements.schema.shape != model.schema.shape:
         raise InputError("measurements must be those of the model: they have other levels.")
+    if isinstance(measurements, ItemSums):
+        return _of_items(measurements)
     parts = interactions(measurements)
     unit = measurements.schema.unit
     sums = [
@@ -165,6 +166,26 @@ def _of_moments(model: Model, moments: Moments) -> Numbers:
         1.0,
         fixed,
         1.0 if "laplace" in moments.noise else 0.0,
+    )
+
+
+def _of_items(sums: ItemSums) -> Numbers:
+    """The counts of levels, as contrasts of single variables."""
+    shape = sums.schema.shape
+    scopes = tuple((v,) for v in range(len(shape)))
+    parts = [contrasts(len(counts)).T @ counts for counts in sums.levels]
+    noise = 0.0 if sums.noise == "none" else sums.laws[0].deviation
+    size = sum(map(len, parts))
+    public = sums.total is not None
+    unit = sums.schema.unit
+    return Numbers(
+        shape,
+        scopes,
+        np.concatenate(parts),
+        np.full(size, noise**2),
+        sums.rows,
+        0.0 if public else noise * math.sqrt(sum(shape)) / len(shape),
+        1.0 if unit is None or unit.rows is None else float(unit.rows),
     )
 
 

@@ -29,7 +29,7 @@ from privfield.models.base import Model
 
 _FIELD = 16.0  # prior variance of what concerns a single variable
 _VARIANCES = 2.0 ** np.arange(-12, 4)  # of interactions, tried for a start
-_LEAST_SITE, _MOST_SITE = 0.01, 1e6
+_LEAST_SITE, MOST_SITE = 0.01, 1e6
 _MOST_SLAB = 4.0
 _TURNS, _ROUNDS, _LAST_ROUNDS = 60, 6, 40
 _DAMPING = 0.5
@@ -96,9 +96,9 @@ def posterior(numbers: Numbers, like: Model, rng: np.random.Generator) -> Poster
     here = linear(numbers, like, point, rng)
     if here is None:
         return None
-    sites, pace, before = _start(here, places), 1.0, np.zeros(numbers.size)
+    sites, pace, before = start_sites(here, places), 1.0, np.zeros(numbers.size)
     for _ in range(_TURNS):
-        sites, mean = _propagate(here, sites, places, _ROUNDS)[:2]
+        sites, mean = propagate(here, sites, places, _ROUNDS)[:2]
         step = mean - here.point
         pace = pace / 2 if step @ before < 0 else min(1.0, 1.2 * pace)  # it swings: shorter steps
         step, before = pace * step, step
@@ -113,9 +113,14 @@ def posterior(numbers: Numbers, like: Model, rng: np.random.Generator) -> Poster
                 break
             reach /= 2
         here, reach = there, min(_MOST_STEP, 1.3 * reach)
-    if here.misfit > numbers.size + _ASTRAY * math.sqrt(2 * numbers.size):
-        return None  # the way to the sums was lost
-    return Posterior(numbers, here, *_propagate(here, sites, places, _LAST_ROUNDS))
+    if is_astray(here.misfit, numbers.size):
+        return None
+    return Posterior(numbers, here, *propagate(here, sites, places, _LAST_ROUNDS))
+
+
+def is_astray(misfit: float, size: int) -> bool:
+    """Whether so many sums are further off than chance explains: the way to them was lost."""
+    return misfit > size + _ASTRAY * math.sqrt(2 * size)
 
 
 def _independent(numbers: Numbers) -> Table:
@@ -151,7 +156,7 @@ def linear(numbers: Numbers, like: Model, point: Table, rng: np.random.Generator
 # -- spike and slab --------------------------------------------------------------------------------
 
 
-def _start(here: Linear, places: Sequence[slice]) -> Sites:
+def start_sites(here: Linear, places: Sequence[slice]) -> Sites:
     """Normal factors of the variance that makes the sums most likely."""
     best, found = -math.inf, np.full(len(here.point), 1 / _FIELD)
     inner = np.zeros(len(here.point), bool)
@@ -168,15 +173,22 @@ def _start(here: Linear, places: Sequence[slice]) -> Sites:
     return Sites(found, np.where(inner, 0.0, here.point / _FIELD), slab=slab)
 
 
-def _propagate(
-    here: Linear, sites: Sites, places: Sequence[slice], rounds: int
+def propagate(
+    here: Linear,
+    sites: Sites,
+    places: Sequence[slice],
+    rounds: int,
+    most: float = MOST_SITE,
 ) -> tuple[Sites, Table, Table]:
-    """Expectation propagation: the factors, and mean and covariance that they lead to."""
+    """Expectation propagation: the factors, and mean and covariance that they lead to.
+
+    `most` bounds the precision of a factor: how strongly an interaction may be shrunk.
+    """
     mean, covariance = _normal(here, sites)
     for _ in range(rounds if places else 0):
         k, h, none, power = sites.k.copy(), sites.h.copy(), 0.0, 0.0
         for place in _alike(places):
-            new_k, new_h, chance, square = _update(mean, covariance, sites, place)
+            new_k, new_h, chance, square = _update(mean, covariance, sites, place, most)
             k[place] += _DAMPING * (new_k[:, None] - k[place])
             h[place] += _DAMPING * (new_h - h[place])
             none += float((1 - chance).sum())
@@ -204,7 +216,7 @@ def _alike(places: Sequence[slice]) -> list[NDArray[np.intp]]:
 
 
 def _update(
-    mean: Table, covariance: Table, sites: Sites, place: NDArray[np.intp]
+    mean: Table, covariance: Table, sites: Sites, place: NDArray[np.intp], most: float
 ) -> tuple[Table, Table, Table, Table]:
     """New factors of blocks of one size; how likely each is there, and its mean square if so."""
     size = place.shape[1]
@@ -227,7 +239,7 @@ def _update(
     tilted = chance[:, None] * inside
     second = (spread + inside**2).mean(axis=1)
     variance = np.maximum(chance * second - (tilted**2).mean(axis=1), _TINY)
-    k = np.clip(1 / variance - values.mean(axis=1), _LEAST_SITE, _MOST_SITE)
+    k = np.clip(1 / variance - values.mean(axis=1), _LEAST_SITE, most)
     wanted = np.einsum("bij,bj->bi", vectors, (k[:, None] + values) * tilted - turned)
     return k, wanted, chance, second
 

@@ -20,7 +20,7 @@ NEAR = 1.1  # errors within a tenth make no difference
 _MISSED = 0.05  # of the edges: a share that makes no difference
 _UNSEEN = 1.5  # times its forecast: selection does not see the weak relations of real tables
 _SPARSE = (Answers.SOME_PAIRS, Answers.GRAPH)  # what rests on most pairs having no edge
-_EDGES = ("ising", "structure")  # studies that are about edges
+_EDGES = ("ising", "ordinal", "structure")  # studies that are about edges
 
 
 def choose(study: Study, among: Collection[str] | None = None) -> Forecast:

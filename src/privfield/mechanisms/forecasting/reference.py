@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 STRENGTH = 0.4
+PER_DEVIATION = 0.2  # of two items on a scale, for a standard deviation of each
 MIN_WEIGHT = 0.2  # the weakest edge that matters, where nothing is said
 Table = NDArray[np.float64]
 

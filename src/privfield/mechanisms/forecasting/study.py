@@ -15,7 +15,8 @@ from privfield.data.table import open_table, unit_of, unit_weight, weight_grid
 from privfield.errors import InputError
 from privfield.inference.contraction.plan import DEFAULT_MAX_BYTES
 from privfield.mechanisms.forecasting.networks import NetworkFacts
-from privfield.mechanisms.forecasting.reference import MIN_WEIGHT, STRENGTH
+from privfield.mechanisms.forecasting.reference import MIN_WEIGHT, PER_DEVIATION, STRENGTH
+from privfield.mechanisms.items.scoring import MOST_COORDINATES, coordinates
 from privfield.privacy.adjacency import NODE, Adjacency, Unit
 from privfield.privacy.budgets import ZCDP, Budget, NonPrivate
 from privfield.privacy.terms import Terms
@@ -31,9 +32,9 @@ _UNLIMITED = ZCDP(10**9)  # stands for no privacy at all
 class Study:
     """One question to the forecasts; a planner varies `n` and `budget`.
 
-    `model` is "ising", "pairwise", "polynomial", "structure", "chain" or "peer". Tables have a
-    `schema`, made up of numbers of levels unless `named`; `listed` are positions of cliques that
-    were given one by one. `max_memory` is what everything may take, `max_bytes` what exact
+    `model` is "ising", "ordinal", "pairwise", "polynomial", "structure", "chain" or "peer". Tables
+    have a `schema`, made up of numbers of levels unless `named`; `listed` are positions of cliques
+    that were given one by one. `max_memory` is what everything may take, `max_bytes` what exact
     inference may; without `exact` there is none. `guessed` says that nobody declared n. `base` is
     the budget that was asked about first, `typical` a guess of the coupling of an edge.
     """
@@ -139,7 +140,10 @@ class Study:
     @property
     def coupling(self) -> float:
         """Of an edge of the reference network."""
-        return min(STRENGTH, self.width / 2) if self.typical is None else self.typical
+        if self.typical is not None:
+            return self.typical
+        usual = PER_DEVIATION if self.model == "ordinal" else STRENGTH
+        return min(usual, self.width / 2)
 
     @property
     def weakest(self) -> float:
@@ -189,10 +193,18 @@ def table_study(
     )
 
 
-def kind_of(schema: Schema, listed: object = None) -> str:
-    """What "auto" means for a table."""
-    binary = set(schema.shape) == {2} and len(schema) > 1
-    return "ising" if binary and listed is None and not schema.forbidden else "pairwise"
+def kind_of(schema: Schema, listed: object = None, budget: Budget | None = None) -> str:
+    """What "auto" means for a table: "ordinal" for scales, in a `budget` that admits its noise."""
+    if listed is not None or schema.forbidden or len(schema) < 2:
+        return "pairwise"
+    if set(schema.shape) == {2}:
+        return "ising"
+    scales = [each.is_ordered and len(each.levels) > 1 for each in schema.variables]
+    declared = any(each.kind == "ordered" for each in schema.variables)
+    shared = schema.unit is not None and schema.unit.rows is None
+    known = budget is not None and not budget.is_pure and not shared
+    fits = coordinates(schema) <= MOST_COORDINATES
+    return "ordinal" if all(scales) and declared and known and fits else "pairwise"
 
 
 def binary_schema(variables: int) -> Schema:

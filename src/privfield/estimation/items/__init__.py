@@ -1,0 +1,1 @@
+"""Ordinal models from noisy products of item scores."""

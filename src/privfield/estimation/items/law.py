@@ -1,0 +1,129 @@
+"""What released item scores say about an ordinal field: a normal law of all its coordinates."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from privfield.estimation.items.field import ItemField
+from privfield.estimation.uncertainty.posterior import (
+    MOST_SITE,
+    Linear,
+    Sites,
+    is_astray,
+    propagate,
+    start_sites,
+)
+from privfield.inference.factors import Table
+from privfield.mechanisms.items.sums import ItemSums
+from privfield.progress import ProgressCallback, tell
+
+_TURNS, _LAST_TURNS = 15, 8
+_NEAR, _NEARER = 1.0, 0.3  # standard errors that a step may be short of the end
+_ROUNDS, _LAST_ROUNDS = 6, 40
+_MOST_WEIGHT, _MOST_THRESHOLD = 0.3, 1.0  # what a coordinate moves by in a turn
+_LEAST_STEP = 0.05
+_MOST_PRECISION = 16.0  # of what others are shrunk by where one weight is judged
+_STARTS = (1.0, 0.5, 0.0)  # of what normal scores would have led to
+_WORSE = 1.1
+_PEOPLE, _MOST_PEOPLE = 20, 400_000  # simulated for each real one in the end, and in all
+
+_kept: WeakKeyDictionary[ItemSums, ItemLaw] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True, eq=False)
+class ItemLaw:
+    """A point, the sums around it, and the normal law of all coordinates that follows.
+
+    `mean` is the best guess, for which most weights are shrunk to nothing. To judge one weight, the
+    others are shrunk little (the `loose` law): what is taken from them would bias it.
+    """
+
+    field: ItemField
+    at: Linear
+    sites: Sites
+    mean: Table
+    covariance: Table
+    loose_sites: Sites
+    loose_mean: Table
+    loose_covariance: Table
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether no field explains the sums: then nothing is known about errors."""
+        return is_astray(self.at.misfit, len(self.field.measured))
+
+    def weights(self) -> tuple[Table, Table]:
+        """Mean and deviation of each weight, without what is assumed about it itself."""
+        own = slice(self.field.singles, None)
+        sites, variances = self.loose_sites, np.diag(self.loose_covariance)[own]
+        precisions = np.maximum(1 / variances - sites.k[own], 1e-10)
+        means = (self.loose_mean[own] / variances - sites.h[own]) / precisions
+        return means, 1 / np.sqrt(precisions)
+
+
+def law_of(sums: ItemSums, progress: ProgressCallback | None = None) -> ItemLaw:
+    """By Newton steps from a normal approximation; what was found once is kept."""
+    found = _kept.get(sums)
+    if found is None:
+        found = _kept[sums] = _find(sums, progress)
+    return found
+
+
+def _find(sums: ItemSums, progress: ProgressCallback | None) -> ItemLaw:
+    field = ItemField(sums, np.random.default_rng(0))
+    here = _begin(field)
+    sites = start_sites(here, field.places)
+    enough = min(_PEOPLE * field.total, _MOST_PEOPLE)
+    few, many = (0.0, _TURNS, _NEAR, MOST_SITE), (enough, _LAST_TURNS, _NEARER, _MOST_PRECISION)
+    for people, turns, near, most in (few, many):
+        if people:  # what few people leave is their own error
+            here = field.linear(here.point, people)
+        for turn in range(turns):
+            tell(progress, "matching scores", turn)
+            sites, mean, covariance = propagate(here, sites, field.places, _ROUNDS, most)
+            step = mean - here.point
+            if _length(step, covariance) < near:
+                break
+            there = _moved(field, here, step, people)
+            if there is here:
+                break
+            here = there
+    best = propagate(here, sites, field.places, _LAST_ROUNDS)
+    held = propagate(here, sites, field.places, _LAST_ROUNDS, _MOST_PRECISION)
+    return ItemLaw(field, here, *best, *held)
+
+
+def _begin(field: ItemField) -> Linear:
+    """The best of the starts; the chains go on from there."""
+    found = []
+    for share in _STARTS:
+        linear = field.linear(field.start(share))
+        found.append((linear.misfit, linear, field.chains.codes.copy()))
+    _, here, states = min(found, key=lambda each: each[0])
+    field.chains.go_on_from(states)
+    return here
+
+
+def _length(step: Table, covariance: Table) -> float:
+    """How far coordinates are to move, in standard errors."""
+    return math.sqrt(float((step**2 / np.diag(covariance)).mean()))
+
+
+def _moved(field: ItemField, here: Linear, step: Table, people: float) -> Linear:
+    """As far along a step as the misfit does not grow; where it always does, not at all."""
+    singles = np.abs(step[: field.singles]).max(initial=1e-9)
+    pairs = np.abs(step[field.singles :]).max(initial=1e-9)
+    share = min(1.0, _MOST_THRESHOLD / singles, _MOST_WEIGHT / pairs)
+    allowed = _WORSE * here.misfit + 2 * math.sqrt(len(field.measured))
+    states = field.chains.codes.copy()
+    while share >= _LEAST_STEP:
+        there = field.linear(here.point + share * step, people)
+        if there.misfit <= allowed:
+            return there
+        field.chains.go_on_from(states)  # those of a bad field take long to recover
+        share /= 2
+    return here

@@ -1,0 +1,38 @@
+"""Gibbs chains of ordinal fields, side by side, that go on while the weights move."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfield.inference.factors import Table
+
+
+class OrdinalChains:
+    """States of P(x) ∝ exp(Σ W_ij v_i v_j + Σ t_i), v the scores; parameters may change."""
+
+    def __init__(self, scores: Sequence[Table], count: int, rng: np.random.Generator) -> None:
+        self.count = count
+        self._scores = [each.astype(np.float32) for each in scores]
+        self._rng = rng
+        self.go_on_from(np.stack([rng.integers(len(s), size=count) for s in scores]))
+
+    def go_on_from(self, codes: NDArray[np.intp]) -> None:
+        """Start from these states, a column each."""
+        self.codes = codes.copy()
+        self._values = np.stack([s[c] for s, c in zip(self._scores, codes, strict=True)])
+
+    def sweep(self, weights: Table, thresholds: Sequence[Table], times: int = 1) -> None:
+        """Draw every variable of every chain anew, given the others; one column is one chain."""
+        matrix = weights.astype(np.float32)
+        columns = [each.astype(np.float32)[:, None] for each in thresholds]
+        for _ in range(times):
+            for i, score in enumerate(self._scores):
+                logs = columns[i] + score[:, None] * (matrix[i] @ self._values)
+                logs -= logs.max(axis=0)
+                heap = np.cumsum(np.exp(logs, out=logs), axis=0)
+                drawn = self._rng.random(self.count, np.float32) * heap[-1]
+                self.codes[i] = (heap[:-1] < drawn).sum(axis=0)
+                self._values[i] = score[self.codes[i]]

@@ -1,0 +1,1 @@
+"""Noisy products of the scores of items on a scale."""

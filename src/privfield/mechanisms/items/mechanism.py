@@ -1,0 +1,253 @@
+"""Noisy products of the scores of items on a scale, in two stages: docs/privacy/item-scores.md."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfield.data.counting.count import count_tables
+from privfield.data.table import open_table, row_key, unit_of, unit_weight
+from privfield.errors import InputError
+from privfield.mechanisms.forecasting.calls import learner_call
+from privfield.mechanisms.forecasting.forecast import Forecast, refused
+from privfield.mechanisms.forecasting.study import Study
+from privfield.mechanisms.items.forecast import forecast_items
+from privfield.mechanisms.items.scoring import (
+    GRID,
+    MOST_COORDINATES,
+    STANDARD_CLIP,
+    Whole,
+    coordinates,
+    public_scores,
+    standard_scores,
+    sum_products,
+    whole_scores,
+)
+from privfield.mechanisms.items.sums import ItemSums
+from privfield.mechanisms.worlds import small_tables
+from privfield.privacy.adjacency import Adjacency, marginal_sensitivity
+from privfield.privacy.budgets import ZCDP, Budget, NonPrivate
+from privfield.privacy.laws import Noise
+from privfield.privacy.mechanism import Mechanism, Run, World
+from privfield.privacy.noise import NO_NOISE, NoiseLaw, gaussian_scale
+from privfield.privacy.randomness import Randomness
+from privfield.privacy.rounding import sqrt_above
+from privfield.privacy.terms import Terms
+from privfield.schema import Ordered, Schema, check_schema
+
+FIRST = Fraction(1, 10)  # of ρ, for the counts of levels
+SINGLES = GRID // 2  # how many times the noise of products that of first moments is divided by
+
+
+def product_sensitivity(adjacency: Adjacency, square: int, unit_rows: int = 1) -> int:
+    """Of products (weight 1), squares (½) and first moments (`SINGLES`²) of rows: L2 squared.
+
+    For rows s, t of whole numbers with |s|², |t|² ≤ C², and c = `SINGLES`,
+
+        ½‖ssᵀ − ttᵀ‖² + c²|s − t|² ≤ (C² + c²)² − (s·t + c²)²,
+
+    and ½‖ssᵀ‖² + c²|s|² ≤ C⁴/2 + c²C² for a row that is there or not. A person of r rows moves them
+    r times as far, at most. docs/privacy/item-scores.md has the proof.
+    """
+    own = SINGLES**2
+    if adjacency is Adjacency.ADD_REMOVE:
+        moved = Fraction(square**2, 2) + own * square
+        return -int(-moved // 1) * unit_rows**2
+    return (square + own) ** 2 * unit_rows**2
+
+
+@dataclass(frozen=True, eq=False)
+class ItemScores(Mechanism[ItemSums]):
+    """Counts of levels, then products of clipped scores: what an ordinal model is estimated from.
+
+    All variables must be ordered. `scores` is "two-stage" (the counts say where the middle of an
+    item is and how far answers spread), "linear", "split" or a list with the scores of each
+    variable's levels, such as published norms. Ten percent of the budget go to the counts.
+    """
+
+    noun = "item scores"
+    page = "item-scores.md"
+    releases = ItemSums
+    ways = (("ordinal", "ordinal"),)
+
+    _: KW_ONLY
+    schema: Schema
+    scores: Any = "two-stage"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_items(self.schema)
+        self.given, self.noises  # noqa: B018  # refuse what is wrong before anything is charged
+
+    @classmethod
+    def takes(cls, terms: Terms) -> bool:
+        """Not a pure ε: Gaussian noise keeps none."""
+        return super().takes(terms) and not terms.is_pure
+
+    @cached_property
+    def given(self) -> tuple[NDArray[np.float64], ...] | None:
+        """Public scores; None where the first stage finds them."""
+        return public_scores(self.schema, self.scores)
+
+    @cached_property
+    def square(self) -> int:
+        """What the sum of squares of a row is clipped to."""
+        share = STANDARD_CLIP if self.given is None else 1
+        return int(share * len(self.schema) * GRID**2)
+
+    @property
+    def cost(self) -> Budget | NonPrivate:
+        """Both stages."""
+        budget = self.terms.budget
+        if isinstance(budget, NonPrivate):
+            return budget
+        if budget.is_pure:
+            raise InputError(
+                "budget must have δ > 0 or be in ρ (pf.ApproxDP, pf.ZCDP) for scores of items: "
+                "their Gaussian noise satisfies no pure ε."
+            )
+        return ZCDP(budget.exact_rho)
+
+    @cached_property
+    def noises(self) -> tuple[NoiseLaw, ...]:
+        """The noise of levels, pairs, squares and first moments."""
+        cost = self.cost
+        if isinstance(cost, NonPrivate):
+            return (NO_NOISE,) * 4
+        weight, neighbours = unit_weight(self.schema), self.terms.adjacency
+        counts = marginal_sensitivity(neighbours, len(self.schema), weight)
+        levels = gaussian_scale(counts, FIRST * cost.exact_rho)
+        moved = product_sensitivity(neighbours, self.square, weight)
+        variance = moved / (2 * (1 - FIRST) * cost.exact_rho)
+        parts = (variance, 2 * variance, variance / SINGLES**2)
+        scales = [levels, *(sqrt_above(part) for part in parts)]
+        return tuple(NoiseLaw("discrete-gaussian", scale) for scale in scales)
+
+    @property
+    def title(self) -> str:
+        """How many variables."""
+        return f"scores of {len(self.schema)} items with {self.noises[0].name} noise"
+
+    def request(self) -> dict[str, Any]:
+        """Schema, scores and noise."""
+        scores = None if self.given is None else [each.tolist() for each in self.given]
+        noise = [self.noises[0].name, *(law.scale for law in self.noises)]
+        grid = [GRID, self.square]
+        return self.stated("items", schema=self.schema, scores=scores, grid=grid, noise=noise)
+
+    def open(self, data: Any) -> Run[ItemSums]:
+        """One pass for the counts, one for the products."""
+        table, terms, p = open_table(data, self.schema), self.terms, len(self.schema)
+        if not table.passes:
+            raise InputError(
+                "data can be read only once, but scores of items take two passes. Pass a frame or "
+                "a file."
+            )
+        shape = self.schema.shape
+        upper = np.triu_indices(p, 1)
+
+        def run(randomness: Randomness) -> ItemSums:
+            key = row_key(self.schema, randomness)
+            terms.tell("counting levels")
+            counts = count_tables(table.batches(key), shape, [(v,) for v in range(p)])
+            rows = int(counts[0].sum())
+            law = Noise.on(self.noises[0], sum(shape))
+            noisy = randomness.draw("levels", law, np.concatenate(counts))
+            levels = tuple(np.split(noisy, np.cumsum(shape)[:-1]))
+            scores = self.whole(levels)
+            terms.tell("summing products")
+            pairs, singles = sum_products(table.batches(key), scores, self.square)
+            exact = np.concatenate([pairs[upper], pairs.diagonal(), singles])
+            law = Noise.each(self.noises[1:], (len(upper[0]), p, p))
+            noisy = randomness.draw("products", law, exact)
+            found = np.zeros((p, p), np.int64)
+            found[upper] = noisy[: len(upper[0])]
+            found += found.T + np.diag(noisy[len(upper[0]) : -p])
+            return ItemSums(
+                self.schema,
+                levels,
+                scores,
+                self.model_scores,
+                self.square,
+                found,
+                noisy[-p:],
+                self.noises,
+                rows if terms.rows_are_public else None,
+                self.cost,
+                terms.adjacency,
+                terms.stamp,
+            )
+
+        return run
+
+    def whole(self, levels: tuple[Whole, ...]) -> tuple[Whole, ...]:
+        """The scores of levels on the grid, given the noisy counts."""
+        if self.given is not None:
+            return whole_scores(self.given)
+        return standard_scores(levels, self.noises[0].deviation)
+
+    @property
+    def model_scores(self) -> tuple[NDArray[np.float64], ...]:
+        """The scores of the model: given ones between −1 and 1, else equally spaced ones."""
+        if self.given is None:
+            return tuple(np.linspace(-1, 1, size) for size in self.schema.shape)
+        middles = [(each.max() + each.min()) / 2 for each in self.given]
+        return tuple(
+            (each - middle) / (np.ptp(each) / 2)
+            for each, middle in zip(self.given, middles, strict=True)
+        )
+
+    @classmethod
+    def forecast(cls, study: Study, way: str) -> Forecast:
+        """Of weights per standard deviation."""
+        try:
+            noise = cls(study.terms, schema=study.rules).noises[1]
+        except InputError as error:
+            call = learner_call(study, "OrdinalLearner")
+            return refused(way, call, "sum of s_i s_j over all rows", str(error))
+        return forecast_items(study, noise, coordinates(study.rules))
+
+    @classmethod
+    def worlds(cls, terms: Terms) -> Iterator[World]:
+        """A scale of three and a yes/no item: rows, and people of at most two."""
+        for plain, units, build, name in small_tables((3, 2), (2,)):
+            scale, answer = (variable.levels for variable in plain.variables)
+            schema = Schema({"a": Ordered(scale), "b": answer}, unit=plain.unit)
+            here = replace(terms, unit=unit_of(schema))
+            for scores in ("two-stage", [[-2, 0, 1], [-1, 1]]):
+                mechanism = cls(here, schema=schema, scores=scores)
+                what = scores if isinstance(scores, str) else "given scores"
+                yield World(mechanism, units, build, [units[:1], units[-2:]], f"{what}, {name}")
+
+
+def check_items(schema: Schema) -> None:
+    """A schema whose variables are all ordered, or an `InputError`."""
+    check_schema(schema)
+    wrong = [each.name for each in schema.variables if not each.is_ordered]
+    if wrong:
+        shown = ", ".join(map(repr, wrong[:12])) + (" and more" if len(wrong) > 12 else "")
+        raise InputError(
+            f"schema: every variable must be ordered here; not so {shown}. Declare a scale with "
+            "pf.Ordered([...]), in a file with ordered = true."
+        )
+    short = [each.name for each in schema.variables if len(each.levels) < 2]
+    if short:
+        raise InputError(f"schema: {short[0]!r} has one level: there is nothing to learn.")
+    if schema.forbidden:
+        raise InputError("schema: models of scores know no forbidden combinations.")
+    if coordinates(schema) > MOST_COORDINATES:
+        raise InputError(
+            f"schema has {coordinates(schema):,} weights and thresholds; up to "
+            f"{MOST_COORDINATES:,} can be estimated: about 60 items. Leave some out."
+        )
+    if schema.unit is not None and schema.unit.rows is None:
+        raise InputError(
+            "schema: scores carry no weights, so a person's rows cannot share one: limit them "
+            "instead, pf.Person(column, rows=1)."
+        )
