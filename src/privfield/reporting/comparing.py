@@ -13,6 +13,7 @@ import numpy as np
 from privfield._version import __version__
 from privfield.checks import check_level, check_rng
 from privfield.errors import InputError
+from privfield.estimation.items.edges import ItemUncertainty
 from privfield.estimation.uncertainty.comparing import ShareDifference, difference
 from privfield.estimation.uncertainty.intervals import Uncertainty
 from privfield.estimation.uncertainty.strengths import NEGLIGIBLE, Edges, check_negligible
@@ -129,6 +130,8 @@ def _law(model: object, name: str) -> Uncertainty:
     if not isinstance(model, Model):
         raise InputError(f"{name} must be a privfield model; got {type(model).__name__}.")
     found = known(model)
+    if isinstance(found, ItemUncertainty):
+        raise InputError(f"{name}: ordinal models cannot be compared yet.")
     if found is None:
         raise InputError(
             f"{name}: nothing is known about how far its links may be off. Models from noisy "
