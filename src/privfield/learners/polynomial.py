@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -29,8 +30,10 @@ class PolynomialLearner(Learner):
     monomial are averaged (Zhang et al. 2020, Algorithm 4). With `objective="linf"` a share of the
     budget, `query_share`, also buys the mean of every product of up to `order` − 1 variables by
     the method `queries`, which finds the maximal monomials, those that are part of no larger one,
-    and their coefficients (Algorithm 5). `threshold` is how large a coefficient must be to count;
-    by default five standard errors. `split="printed"` is the paper's split of rows, for study.
+    and their coefficients (Algorithm 5); `query_options` are `rounds`, `samples`, `window`,
+    `perturbation` and `oracle` of `pf.measure_parities`. `threshold` is how large a coefficient
+    must be to count; by default five standard errors. `split="printed"` is the paper's split of
+    rows, for study.
 
     Arrays are read by one rule: above 0 is +1, anything else −1; frames and files need a `schema`
     with two levels per variable. After `fit`:
@@ -56,6 +59,7 @@ class PolynomialLearner(Learner):
     objective: str = "linf"
     queries: str = "auto"
     query_share: float = QUERY_SHARE
+    query_options: Mapping[str, Any] | None = None
     threshold: float | None = None
     split: str = "shared"
     steps: int | None = None
@@ -82,6 +86,7 @@ class PolynomialLearner(Learner):
             self.model_ = polynomial_from_trajectory(self.trajectory_)
         else:
             answer: dict[str, Any] = {"query_share": self.query_share, "split": self.split}
+            answer["query_options"] = self.query_options
             queries = self._choose(data, len(regress["names"]))
             self._release(RegressionsAndParities, data, queries=queries, **answer, **regress)
             self.model_, found = polynomial_from_parities(

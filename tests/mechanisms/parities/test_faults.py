@@ -23,7 +23,8 @@ PHASES = ("phases", "RegressionsAndParities")
 LOST = {LEADER: ("self.row_rho / turns)", "self.row_rho)"), WEIGHTS: ("/ (2 * turns)", "/ turns")}
 FAULTS = {
     "sepfem: the rounds": (LEADER, *LOST[LEADER]),
-    "sepfem: the samples": (LEADER, "draws * range_sen", "range_sen"),
+    "sepfem: the states": (LEADER, "(seen * range_sen", "(range_sen"),
+    "sepfem: the window": (LEADER, "(seen * range_sen", "(draws * range_sen"),
     "sepfem: the range": (LEADER, "ADD_REMOVE else 4", "ADD_REMOVE else 3"),
     "pmw: the halves": (WEIGHTS, *LOST[WEIGHTS]),
     "pmw: the rounds": (WEIGHTS, "/ (2 * turns)", "/ 2"),

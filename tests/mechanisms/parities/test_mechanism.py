@@ -236,17 +236,24 @@ def test_files_of_format_one_are_read():
     assert old.sums.tolist() == [4, -2] and old.law.scale == 3.5 and old.total == 8
 
 
+LEADER = {"window": None, "perturbation": None}
+
+
 @pytest.mark.parametrize(
     ("method", "settings"),
     [
         ("gaussian", None),
         ("pmw", {"rounds": 7, "samples": None, "oracle": "auto", "declared": 90}),
-        ("sepfem", {"rounds": 7, "samples": 20, "oracle": "tabu", "declared": 90}),
-        ("fem", {"rounds": 7, "samples": 20, "oracle": "tabu", "declared": 90}),
+        ("sepfem", {"rounds": 7, "samples": 20, "oracle": "tabu", "declared": 90, **LEADER}),
+        ("fem", {"rounds": 7, "samples": 20, "oracle": "tabu", "declared": 90, **LEADER}),
     ],
 )
-def test_jobs_are_known_by_the_requests_of_version_one(method, settings):
-    """A ledger keeps a digest of the request: a changed word would make a job a stranger."""
+def test_jobs_are_known_by_their_requests(method, settings):
+    """A ledger keeps a digest of the request: a changed word would make a job a stranger.
+
+    Jobs of the perturbed leader before it had a window must be strangers: they paid for fewer
+    rounds, so going on with them would spend more than was charged.
+    """
     samples = {} if method == "pmw" else {"samples": 20, "oracle": "tabu"}
     mechanism = parity_mechanism(
         *(Terms(pf.ZCDP(0.1), Adjacency.ADD_REMOVE), NAMES, 2, method),
@@ -292,6 +299,8 @@ def test_jobs_are_known_by_the_requests_of_version_one(method, settings):
             "declared_rows times samples",
         ),
         ({"method": "sepfem", "samples": 0}, "samples must be"),
+        ({"method": "sepfem", "window": 101}, "window must be a whole number from 1 to 100"),
+        ({"method": "pmw", "perturbation": 0}, "perturbation must be above 0"),
         ({"method": "sepfem", "oracle": "delphi"}, "'auto', 'exact', 'tabu'"),
         ({"budget": None}, "budget must be"),
         ({"budget": pf.ZCDP(1) + pf.PureDP(1)}, "budget must be"),

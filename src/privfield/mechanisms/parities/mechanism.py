@@ -13,7 +13,12 @@ from privfield.mechanisms.parities.answers import Method, ParityAnswers, count_s
 from privfield.mechanisms.parities.base import MOST_ROUNDS, ParityMechanism, check_parity_order
 from privfield.mechanisms.parities.gaussian import NoisyParities
 from privfield.mechanisms.parities.pmw import MOST_VARIABLES, MultiplicativeWeights
-from privfield.mechanisms.parities.sepfem import MOST_SAMPLES, PerturbedLeader
+from privfield.mechanisms.parities.sepfem import (
+    MOST_SAMPLES,
+    MOST_WINDOW,
+    PerturbedLeader,
+    check_perturbation,
+)
 from privfield.privacy.budgets import Budget, NonPrivate
 from privfield.privacy.terms import Asked, Terms
 from privfield.schema import Schema
@@ -32,6 +37,8 @@ def measure_parities(
     declared_rows: int | None = None,
     rounds: int | None = None,
     samples: int | None = None,
+    window: int | None = None,
+    perturbation: float | None = None,
     oracle: str = "auto",
     **asked: Unpack[Asked],
 ) -> ParityAnswers:
@@ -46,7 +53,9 @@ def measure_parities(
 
     Where the number of rows is private (adjacency "add-remove", or people as the unit), "gaussian"
     releases it with noise as one more number; the others divide by `declared_rows`, a public guess.
-    `rounds` are those of pmw, sepfem and fem; `samples` and `oracle` of sepfem and fem.
+    `rounds` are those of pmw, sepfem and fem. The others are of sepfem and fem, with defaults from
+    public numbers: `samples` states a round, perturbed on the scale `perturbation` and found by
+    `oracle`; the states of the last `window` rounds say what is answered badly.
 
     >>> import numpy as np, privfield as pf
     >>> rows = np.repeat([[1, 1], [-1, -1], [1, -1]], [500, 400, 100], axis=0)
@@ -61,6 +70,8 @@ def measure_parities(
         declared_rows=declared_rows,
         rounds=rounds,
         samples=samples,
+        window=window,
+        perturbation=perturbation,
         oracle=oracle,
     )
     return mechanism.release(data)
@@ -76,6 +87,8 @@ def parity_mechanism(
     declared_rows: int | None = None,
     rounds: int | None = None,
     samples: int | None = None,
+    window: int | None = None,
+    perturbation: float | None = None,
     oracle: str = "auto",
 ) -> ParityMechanism:
     """The mechanism of that method, checked; settings that it has no use for are only checked."""
@@ -83,6 +96,8 @@ def parity_mechanism(
     chosen = choose_method(method, len(names), degree, terms)
     check_whole_or_none(rounds, "rounds", 1, MOST_ROUNDS)
     check_whole_or_none(samples, "samples", 1, MOST_SAMPLES)
+    check_whole_or_none(window, "window", 1, MOST_WINDOW)
+    check_perturbation(perturbation)
     check_declared_rows(declared_rows)
     what: dict[str, Any] = {"names": names, "order": degree, "schema": schema}
     if chosen == "gaussian":
@@ -90,7 +105,15 @@ def parity_mechanism(
     what |= {"rounds": rounds, "declared_rows": declared_rows}
     if chosen == "pmw":
         return MultiplicativeWeights(terms, **what)
-    return PerturbedLeader(terms, **what, variant=chosen, samples=samples, oracle=oracle)
+    return PerturbedLeader(
+        terms,
+        **what,
+        variant=chosen,
+        samples=samples,
+        window=window,
+        perturbation=perturbation,
+        oracle=oracle,
+    )
 
 
 def choose_method(method: object, variables: int, order: int, terms: Terms) -> Method:

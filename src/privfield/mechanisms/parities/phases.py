@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -32,6 +32,7 @@ from privfield.privacy.terms import Terms
 from privfield.schema import Schema
 
 QUERY_SHARE = 0.1  # of ρ; benchmarks/parities.py compares shares
+QUERY_OPTIONS = ("rounds", "samples", "window", "perturbation", "oracle")
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +64,8 @@ class PolynomialPhases(Released):
 class RegressionsAndParities(Mechanism[PolynomialPhases]):
     """Regressions on parities, and answers to parities up to `order` − 1: both read all rows.
 
-    ρ, or the ε of a pure budget, is split: `query_share` of it is for the answers. With
+    ρ, or the ε of a pure budget, is split: `query_share` of it is for the answers, which are told
+    `query_options`. With
     `split="printed"`, for study, the first half of the rows is for the regressions and the second
     for the answers, each with half the budget, as Zhang et al. 2020 have it (Algorithm 5); the
     claim is true, but these halves need less.
@@ -80,6 +82,7 @@ class RegressionsAndParities(Mechanism[PolynomialPhases]):
     width: float
     queries: str = "auto"
     query_share: float = QUERY_SHARE
+    query_options: Mapping[str, Any] | None = None
     split: str = "shared"
     steps: int | None = None
     schema: Schema | None = None
@@ -89,6 +92,12 @@ class RegressionsAndParities(Mechanism[PolynomialPhases]):
         super().__post_init__()
         if not 0 < exact(self.query_share, "query_share") < 1:
             raise InputError(f"query_share must lie between 0 and 1; got {self.query_share}.")
+        unknown = set(self.query_options or {}) - set(QUERY_OPTIONS)
+        if unknown or not isinstance(self.query_options, Mapping | None):
+            raise InputError(
+                f"query_options must be a dictionary of some of {', '.join(QUERY_OPTIONS)}; got "
+                f"{self.query_options!r}."
+            )
         if self.split not in ("shared", "printed"):
             raise InputError(f"split must be 'shared' or 'printed'; got {self.split!r}.")
         if self.split == "printed" and not self.terms.rows_are_public:
@@ -133,6 +142,7 @@ class RegressionsAndParities(Mechanism[PolynomialPhases]):
             *(self._terms(self.share), self.names, max(self._undivided.order - 1, 1), self.queries),
             schema=self.schema,
             declared_rows=self.declared_rows,
+            **(self.query_options or {}),
         )
 
     @property

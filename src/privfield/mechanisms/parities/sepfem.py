@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
@@ -19,17 +20,23 @@ from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.laws import Choice
 from privfield.privacy.mechanism import World
 from privfield.privacy.randomness import Randomness
+from privfield.privacy.rounding import exact
 from privfield.privacy.selection import selection_scale_zcdp
 from privfield.privacy.terms import Terms
 from privfield.solvers.parity_oracle.oracle import choose_oracle, maximise_each
 
 # measured: docs/privacy/parities-sepfem.md, accuracy
 _SAMPLES = 100  # states that stand for the distribution of a round
-_PERTURBATION = 3.0  # in units of one chosen query
-_ROUNDS_FACTOR = 0.1
-_MOST_ROUNDS = 1000
+_WINDOW = 8  # rounds whose states are scored together
+_PERTURBATION = 0.5  # times √rounds, in units of one chosen query,
+_LEAST_PERTURBATION = 3.0  # but not less
+_WARMING = 5  # one round in so many, the first ones, is no part of the answers
+_ROUNDS_FACTOR = 0.3
+_MOST_STEPS = 50_000  # rounds times variables: about 20 seconds
 
 MOST_SAMPLES = 10_000
+MOST_WINDOW = 100
+_MOST_PERTURBATION = 10**6
 _MOST_SCORE = 1 << 61  # beyond it a score could leave int64, wrap around, and protect nobody
 
 
@@ -38,10 +45,11 @@ class PerturbedLeader(ParityRounds):
     """A game between badly answered parities and states that answer them.
 
     Each round chooses, by the exponential mechanism, a parity or its negative whose sum is far
-    above what the last round's states say, adds it to the objective, and draws `samples` states
-    that maximise the objective plus random linear terms: two-sided (Laplace) for "sepfem",
-    one-sided (exponential) for "fem". Answers are the mean over all rounds' states. The promise
-    holds whatever the oracle finds. Vietri, Tian, Bun, Steinke & Wu 2020.
+    above what the states of the last `window` rounds say, adds it to the objective, and draws
+    `samples` states that maximise the objective plus random linear terms of the scale
+    `perturbation`: two-sided (Laplace) for "sepfem", one-sided (exponential) for "fem". Answers are
+    the mean over the states of all rounds but the first fifth. The promise holds whatever the
+    oracle finds. Vietri, Tian, Bun, Steinke & Wu 2020.
     """
 
     noun = "parities by a perturbed leader"
@@ -50,6 +58,8 @@ class PerturbedLeader(ParityRounds):
     _: KW_ONLY
     variant: str = "sepfem"
     samples: int | None = None
+    window: int | None = None
+    perturbation: float | None = None
     oracle: str = "auto"
 
     def __post_init__(self) -> None:
@@ -58,11 +68,16 @@ class PerturbedLeader(ParityRounds):
         super().__post_init__()
         samples = check_whole_or_none(self.samples, "samples", 1, MOST_SAMPLES)
         object.__setattr__(self, "samples", samples)
+        window = check_whole_or_none(self.window, "window", 1, MOST_WINDOW)
+        object.__setattr__(self, "window", window)
+        object.__setattr__(self, "perturbation", check_perturbation(self.perturbation))
         choose_oracle(self.oracle, self.variables)
-        largest = self.public_rows(0) * self.states  # of a declared number, if it counts
+        # of a declared number, if it counts
+        largest = self.public_rows(0) * self.states * self.rounds_seen
         if largest > _MOST_SCORE:
             raise InputError(
-                f"declared_rows times samples must be at most {_MOST_SCORE:.1e}; got {largest:.1e}."
+                f"declared_rows times samples times window must be at most {_MOST_SCORE:.1e}; got "
+                f"{largest:.1e}."
             )
 
     @property
@@ -76,9 +91,20 @@ class PerturbedLeader(ParityRounds):
         return self.samples or _SAMPLES
 
     @property
+    def rounds_seen(self) -> int:
+        """How many rounds' states parities are scored against."""
+        return self.window or _WINDOW
+
+    @property
     def settings(self) -> dict[str, Any]:
         """With what the oracle is told."""
-        return {**super().settings, "samples": self.samples, "oracle": self.oracle}
+        return {
+            **super().settings,
+            "samples": self.samples,
+            "window": self.window,
+            "perturbation": self.perturbation,
+            "oracle": self.oracle,
+        }
 
     def _answer(
         self, counts: NDArray[np.int64], rows: int, randomness: Randomness
@@ -89,40 +115,45 @@ class PerturbedLeader(ParityRounds):
         turns = self.rounds or default_rounds(
             self.variables, self.order, divisor, self.row_rho, adjacency
         )
-        # scores are `draws` times as large as the sums, so that all are whole numbers
-        scale = selection_scale_zcdp(draws * range_sensitivity(adjacency), self.row_rho / turns)
-        select, rng = Choice((scale,)), np.random.default_rng(randomness.public_seed())
+        spread = self.perturbation or default_perturbation(turns)
+        rng = np.random.default_rng(randomness.public_seed())
         sums = ParitySums(self.variables, self.order)
         objective = np.zeros(sets)
-        drawn = np.zeros(sets, np.int64)  # of `draws` states; none yet: the uniform distribution
+        recent: deque[NDArray[np.int64]] = deque(maxlen=self.rounds_seen)
         total = np.zeros(sets, np.int64)
         for turn in range(turns):
-            scores = signed_scores(counts, drawn, divisor, draws)
-            chosen = int(randomness.draw("which parity", select, scores)[0])
+            # scores are `seen` times as large as the sums, so that all are whole numbers
+            seen = max(1, draws * len(recent))  # no states yet: the uniform distribution
+            scores = signed_scores(counts, sum(recent, np.zeros(sets, np.int64)), divisor, seen)
+            scale = selection_scale_zcdp(seen * range_sensitivity(adjacency), self.row_rho / turns)
+            chosen = int(randomness.draw("which parity", Choice((scale,)), scores)[0])
             objective[chosen % sets] += 1 if chosen < sets else -1
             found = maximise_each(
-                *(objective, self._perturbations(rng), self.variables, self.order),
+                *(objective, self._perturbations(spread, rng), self.variables, self.order),
                 method=oracle,
                 rng=rng,
             )
-            drawn = sums.of([found.x])[0]
-            total += drawn
+            recent.append(sums.of([found.x])[0])
+            if turn >= turns // _WARMING:
+                total += recent[-1]
             self.terms.tell("choosing parities", turn + 1)
         about = {
             "rounds": turns,
             "samples": draws,
+            "window": self.rounds_seen,
             "oracle": oracle,
             "oracle_proved": oracle != "tabu",
             "perturbation": "laplace" if self.variant == "sepfem" else "exponential",
-            "perturbation_scale": _PERTURBATION,
+            "perturbation_scale": spread,
         }
-        return self._released(total / (draws * turns), divisor, rows, about=about)
+        used = draws * (turns - turns // _WARMING)
+        return self._released(total / used, divisor, rows, about=about)
 
-    def _perturbations(self, rng: np.random.Generator) -> NDArray[np.float64]:
+    def _perturbations(self, scale: float, rng: np.random.Generator) -> NDArray[np.float64]:
         shape = (self.states, self.variables)
         if self.variant == "fem":
-            return rng.exponential(_PERTURBATION, shape)
-        return rng.laplace(0, _PERTURBATION, shape)
+            return rng.exponential(scale, shape)
+        return rng.laplace(0, scale, shape)
 
     @classmethod
     def worlds(cls, terms: Terms) -> Iterator[World]:
@@ -145,7 +176,7 @@ class PerturbedLeader(ParityRounds):
 def signed_scores(
     counts: NDArray[np.int64], drawn: NDArray[np.int64], rows: int, draws: int
 ) -> NDArray[np.int64]:
-    """How far each parity, then each negative of one, is above what the drawn states say.
+    """How far each parity, then each negative of one, is above what so many drawn states say.
 
     In units of 1/`draws` of a row: draws · Σ_rows χ − rows · Σ_states χ, a whole number.
     """
@@ -161,10 +192,28 @@ def range_sensitivity(adjacency: Adjacency) -> int:
     return 2 if adjacency is Adjacency.ADD_REMOVE else 4
 
 
+def check_perturbation(scale: object) -> float | None:
+    """The scale of the linear terms, in units of one chosen query."""
+    if scale is None:
+        return None
+    number = float(exact(scale, "perturbation"))
+    if not 0 < number <= _MOST_PERTURBATION:
+        raise InputError(f"perturbation must be above 0 and at most 1,000,000; got {scale}.")
+    return number
+
+
+def default_perturbation(rounds: int) -> float:
+    """0.5 · √rounds, at least 3: how far the objective gets by chance in so many steps of 1."""
+    return max(_LEAST_PERTURBATION, _PERTURBATION * math.sqrt(rounds))
+
+
 def default_rounds(
     variables: int, order: int, rows: int, rho: Fraction, adjacency: Adjacency
 ) -> int:
-    """0.1 · p^{5/4} · n √ρ / ln(2 · parities), twice as many under add-remove; from 1 to 1000."""
+    """0.3 · (n √ρ / ln(2 · parities))^{3/2}, n counting twice under add-remove.
+
+    At least 1; at most 50,000 / p, for time.
+    """
     signal = rows * math.sqrt(rho) * 4 / range_sensitivity(adjacency)
-    wanted = _ROUNDS_FACTOR * variables**1.25 * signal / math.log(2 * count_sets(variables, order))
-    return int(min(max(wanted, 1), _MOST_ROUNDS))
+    wanted = _ROUNDS_FACTOR * (signal / math.log(2 * count_sets(variables, order))) ** 1.5
+    return int(min(max(wanted, 1), _MOST_STEPS / variables))
