@@ -10,6 +10,7 @@ from privfield.estimation.uncertainty.combining import Combined as Combined
 from privfield.estimation.uncertainty.combining import combine as combine
 from privfield.learners.chain import ChainLearner as ChainLearner
 from privfield.learners.files import load as load
+from privfield.learners.frank_wolfe import FrankWolfe as FrankWolfe
 from privfield.learners.ising import IsingLearner as IsingLearner
 from privfield.learners.marginal import MarginalLearner as MarginalLearner
 from privfield.learners.ordinal import OrdinalLearner as OrdinalLearner
@@ -20,6 +21,7 @@ from privfield.learners.sgd import SGDLearner as SGDLearner
 from privfield.learners.sparse_logistic import SparseLogistic as SparseLogistic
 from privfield.learners.structure import StructureLearner as StructureLearner
 from privfield.mechanisms.chains.measurements import ChainMeasurements as ChainMeasurements
+from privfield.mechanisms.frank_wolfe.losses import Loss as Loss
 from privfield.mechanisms.parities.answers import ParityAnswers as ParityAnswers
 from privfield.mechanisms.parities.mechanism import measure_parities as measure_parities
 from privfield.mechanisms.scores.mechanism import release_score as release_score

@@ -128,7 +128,7 @@ def test_auto_is_exact_up_to_28_variables_and_tabu_above():
     assert maximise(np.ones(20), 20, 1).proved
     found = maximise(-np.ones(70), 70, 1, rng=np.random.default_rng(0))
     assert not found.proved and found.value == 70 and (found.x == -1).all()
-    assert choose_oracle("auto", 16) == "exact" and choose_oracle("auto", 17) == "tabu"
+    assert choose_oracle("auto", 20) == "exact" and choose_oracle("auto", 21) == "tabu"
 
 
 def test_tabu_repeats_with_the_same_generator():

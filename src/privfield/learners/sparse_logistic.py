@@ -8,14 +8,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from privfield.errors import InputError
-from privfield.learners.base import Learner, result
-from privfield.mechanisms.frank_wolfe.logistic import LogisticFrankWolfe, check_arrays
-from privfield.privacy.adjacency import ROW
+from privfield.learners.frank_wolfe import LinearLearner
+from privfield.mechanisms.frank_wolfe.logistic import LogisticFrankWolfe
 
 
 @dataclass(repr=False, eq=False, kw_only=True)
-class SparseLogistic(Learner):
+class SparseLogistic(LinearLearner):
     """Logistic regression with ‖w‖₁ ≤ `radius` under differential privacy.
 
     Features are read as numbers in ±`bound`: beyond it they are clipped, NaN is 0. A label above 0
@@ -35,46 +33,9 @@ class SparseLogistic(Learner):
     True
     """
 
-    radius: float = 1.0
-    steps: int | None = None
-    bound: float = 1.0
-    intercept: bool = True
-    calibration: str = "proved"
-    declared_rows: int | None = None
-
-    coef_: NDArray[np.float64] = result()
-    intercept_: float = result()
-    stamp_: str | None = result()
-
     def fit(self, X: Any, y: Any) -> Self:
         """Run private Frank–Wolfe, which is charged."""
-        self._forget()
-        check_arrays(X, y)
-        trajectory = self._release(
-            LogisticFrankWolfe,
-            (X, y),
-            ROW,  # whatever a schema says: it reads two arrays
-            features=X.shape[1],
-            radius=self.radius,
-            bound=self.bound,
-            intercept=self.intercept,
-            steps=self.steps,
-            calibration=self.calibration,
-            declared_rows=self.declared_rows,
-        )
-        self.stamp_ = trajectory.stamp
-        weights = trajectory.weights()[0]
-        count = trajectory.about["features"]
-        self.coef_ = weights[:count]
-        self.intercept_ = float(weights[count:].sum()) * float(self.bound)
-        return self
-
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """⟨coef_, x⟩ + intercept_ of each row."""
-        rows = np.asarray(X, dtype=np.float64)
-        if rows.ndim != 2 or rows.shape[1] != len(self.coef_):
-            raise InputError(f"X must have {len(self.coef_)} columns; got shape {rows.shape}.")
-        return np.asarray(rows @ self.coef_ + self.intercept_)
+        return self._fit(LogisticFrankWolfe, X, y)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """P(y = −1 | x) and P(y = 1 | x), one row each."""

@@ -7,6 +7,7 @@ from typing import Any
 from privfield.mechanisms.chains.mechanism import ChainTransitions
 from privfield.mechanisms.edges.mechanism import EdgeSelection
 from privfield.mechanisms.edges.stable import StableTables
+from privfield.mechanisms.frank_wolfe.general import LossFrankWolfe
 from privfield.mechanisms.frank_wolfe.ising import IsingFrankWolfe
 from privfield.mechanisms.frank_wolfe.logistic import LogisticFrankWolfe
 from privfield.mechanisms.frank_wolfe.pairwise import PairwiseFrankWolfe
@@ -44,6 +45,7 @@ MECHANISMS: tuple[type[Mechanism[Any]], ...] = (
     ChowLiuTree,
     IsingFrankWolfe,
     LogisticFrankWolfe,
+    LossFrankWolfe,
     PairwiseFrankWolfe,
     PolynomialFrankWolfe,
     ChainTransitions,

@@ -19,7 +19,7 @@ from privfield.mechanisms.frank_wolfe.gradients import BLOCK, Gradients, GroupRe
 from privfield.mechanisms.frank_wolfe.ising import IsingFrankWolfe
 from privfield.mechanisms.frank_wolfe.laws import Best, printed_scale
 from privfield.mechanisms.frank_wolfe.logistic import GRID, LogisticFrankWolfe
-from privfield.mechanisms.frank_wolfe.mechanism import FrankWolfe, farthest_margins, run_steps
+from privfield.mechanisms.frank_wolfe.mechanism import FrankWolfe, run_steps
 from privfield.mechanisms.frank_wolfe.pairwise import PairwiseFrankWolfe
 from privfield.mechanisms.frank_wolfe.polynomial import PolynomialFrankWolfe
 from privfield.mechanisms.frank_wolfe.rows import Digits, Rows
@@ -227,7 +227,7 @@ def test_contributions_follow_the_iterate_not_the_radius():
     assert (seen[0][1] == LEVEL).all()
     iterate = np.array([[0, 2, 0], [2, 0, 0]])
     expected = LEVEL + round(LEVEL * math.tanh(scale_of_iterate(1, 6.0) * 2 / 2))
-    assert (farthest_margins(task, iterate) == 2).all() and (seen[1][1] == expected).all()
+    assert (task.farthest_margins(iterate) == 2).all() and (seen[1][1] == expected).all()
     assert (seen[2][1] < seen[1][1]).all()  # 2 − 3: nearer to 0
 
 

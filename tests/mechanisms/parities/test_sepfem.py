@@ -107,7 +107,7 @@ def test_default_rounds_are_public_and_bounded():
     assert default_rounds(*args, 1000, Fraction(1), REPLACE) == 669
     assert default_rounds(*args, 500, Fraction(1), ADD) == 669
     assert default_rounds(*args, 1, Fraction(1, 10**9), REPLACE) == 1
-    assert default_rounds(*args, 10**9, Fraction(5), REPLACE) == 5000
+    assert default_rounds(*args, 10**9, Fraction(5), REPLACE) == 8000
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,12 @@ from numpy.typing import NDArray
 
 from privfield.mechanisms.frank_wolfe.laws import BlockChoice
 from privfield.mechanisms.frank_wolfe.rows import Codes, Rows
-from privfield.mechanisms.frank_wolfe.steps import LEVEL, ResidualTable, farthest
+from privfield.mechanisms.frank_wolfe.steps import (
+    LEVEL,
+    ResidualTable,
+    farthest,
+    residual_table,
+)
 from privfield.privacy.laws import Choice, Law, Whole
 
 Chosen: TypeAlias = tuple[NDArray[np.intp], NDArray[np.int8]]  # blocks, and the signs on them
@@ -37,6 +42,7 @@ class Regressions:
     """
 
     slack: ClassVar[int] = 0  # what rounding adds to a row's contribution
+    flat_start: ClassVar[bool] = True  # at w = 0 the table's part of gradients is 0
 
     features: Callable[[Codes], NDArray[Any]]
     targets: Callable[[Codes], NDArray[Any]]
@@ -50,6 +56,9 @@ class Regressions:
     unit: float = 1.0
     partial: bool = False  # some targets are 0
     share_of_rows: float = 1.0  # that a regression sees
+    smoothness: float = 0.25  # the largest second derivative of the loss
+    steepest: float | None = None  # and its largest first one; None: the logistic loss's
+    offsets: Callable[[Codes], NDArray[Any]] | None = None  # targets that margins are less
 
     @property
     def count(self) -> int:
@@ -70,6 +79,19 @@ class Regressions:
     def single(self) -> bool:
         """Whether every block is one column, so that the ball is the l1 ball."""
         return len(self.starts) == self.columns
+
+    def table(self, steps: int) -> ResidualTable:
+        """What margins stand for after that many steps."""
+        return residual_table(steps, self.radius * self.unit, self.limit)
+
+    def most(self, table: ResidualTable, iterate: Whole) -> Whole:
+        """Each regression's largest |contribution| of one row to the score of a vertex."""
+        return np.asarray(self.limit * (LEVEL + table.largest(self.farthest_margins(iterate))))
+
+    def farthest_margins(self, iterate: Whole) -> Whole:
+        """Each regression's largest |margin| over all possible rows: Σ over blocks of max |w|."""
+        largest = np.maximum.reduceat(np.abs(iterate), self.starts, axis=1)
+        return np.asarray(self.limit * largest.sum(axis=1))
 
     def scores(self, gradients: Whole) -> Whole:
         """What `law` chooses by: −⟨v, G⟩ for the vertices v = +e_j, then for v = −e_j."""
@@ -126,8 +148,9 @@ class Gradients:
         self._whole: Any = next(d for d in (np.int16, np.int32, np.int64) if far <= np.iinfo(d).max)
         held = len(rows.counts) if rows.counts is not None else rows.total
         size = held * regressions.count * np.dtype(self._whole).itemsize
+        plain = regressions.single and regressions.offsets is None
         self._margins: list[NDArray[Any]] | None = (
-            [] if regressions.single and rows.held and size <= max_bytes else None
+            [] if plain and rows.held and size <= max_bytes else None
         )
 
     def targets_times_features(self) -> Whole:
@@ -167,6 +190,8 @@ class Gradients:
                 )
             else:
                 margins = features.astype(exact, copy=False) @ weights
+                if regressions.offsets is not None:
+                    margins -= np.rint(table.per_target * regressions.offsets(codes))
                 look_up(margins, values, table.reach, shift, out)
             if regressions.partial:
                 out *= regressions.targets(codes) != 0

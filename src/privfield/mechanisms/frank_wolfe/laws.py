@@ -25,8 +25,8 @@ class BlockChoice(Law):
 
     P(block j, signs s) ∝ exp(−Σ s_b G_jb / scale): first a block, by a whole number near the
     logarithm of its summed weight, then each sign on it. Blocks begin at the columns `starts`, and
-    row i may not choose the block `own[i]`. The outcome is one line for each row: the block, then
-    its signs, and fair coins up to the width of the widest.
+    row i may not choose the block `own[i]`; it may choose all if `own` is empty. The outcome is one
+    line for each row: the block, then its signs, and fair coins up to the width of the widest.
     """
 
     scales: tuple[Fraction, ...]
@@ -35,7 +35,7 @@ class BlockChoice(Law):
 
     def draw(self, values: Whole, entropy: Entropy) -> Whole:
         """Blocks, then signs."""
-        blocks = self._blocks()
+        blocks = self._blocks(len(values))
         sizes = np.take_along_axis(block_scores(values, self.starts, self.scales), blocks, axis=1)
         number = exponential_mechanism_rows(sizes, self.scales, entropy=entropy)
         block = blocks[np.arange(len(number)), number]
@@ -47,7 +47,7 @@ class BlockChoice(Law):
 
     def likeliest(self, values: Whole) -> Whole:
         """The first of the best blocks, with the signs that go down."""
-        blocks = self._blocks()
+        blocks = self._blocks(len(values))
         sizes = np.add.reduceat(np.abs(values), self.starts, axis=1)
         number = np.take_along_axis(sizes, blocks, axis=1).argmax(axis=1)
         block = blocks[np.arange(len(number)), number]
@@ -63,7 +63,7 @@ class BlockChoice(Law):
                 continue
             low, high = [], []
             for j, (start, end) in enumerate(zip(self.starts, ends, strict=True)):
-                if j == self.own[i]:
+                if self.own and j == self.own[i]:
                     continue
                 change = (int(scores[i, j]) - int(moved[i, j])) / scale
                 reach = Fraction(0)
@@ -80,8 +80,10 @@ class BlockChoice(Law):
         """Smaller scales."""
         return replace(self, scales=tuple(scale / factor for scale in self.scales))
 
-    def _blocks(self) -> NDArray[np.intp]:
+    def _blocks(self, rows: int) -> NDArray[np.intp]:
         """The blocks that each row may choose."""
+        if not self.own:
+            return np.tile(np.arange(len(self.starts)), (rows, 1))
         every, own = np.arange(len(self.starts) - 1), np.array(self.own)[:, np.newaxis]
         return np.asarray(every + (every >= own))
 

@@ -79,9 +79,13 @@ class LogisticFrankWolfe(FrankWolfe):
         def read(key: int) -> Iterator[Codes]:
             for start in range(0, len(features), _BATCH):
                 part = slice(start, start + _BATCH)
-                yield code_rows(features[part], labels[part], self.bound)
+                yield self.code(features[part], labels[part])
 
         return Rows(read, True, None, self.max_bytes)
+
+    def code(self, features: NDArray[Any], labels: NDArray[Any]) -> Codes:
+        """Whole numbers for some rows, the label last."""
+        return code_rows(features, labels, self.bound)
 
     @classmethod
     def worlds(cls, terms: Terms) -> Iterator[World]:
@@ -107,11 +111,17 @@ def _with_constant(rows: Codes) -> NDArray[Any]:
 def code_rows(features: NDArray[Any], labels: NDArray[Any], bound: float) -> NDArray[np.int16]:
     """Features on the grid, and the label as ±1 in the last column; each row on its own."""
     found = np.empty((len(features), features.shape[1] + 1), np.int16)
+    found[:, :-1] = on_grid(features, bound)
     with np.errstate(all="ignore"):  # a warning would tell about values
-        scaled = np.clip(features.astype(np.float64) / bound, -1.0, 1.0)
-        found[:, :-1] = np.rint(np.where(np.isnan(scaled), 0.0, scaled) * GRID)
         found[:, -1] = np.where(labels > 0, 1, -1)
     return found
+
+
+def on_grid(values: NDArray[Any], bound: float) -> NDArray[np.float64]:
+    """In steps of bound/1024, clipped to ±bound; NaN is 0. Each value on its own."""
+    with np.errstate(all="ignore"):  # a warning would tell about values
+        scaled = np.clip(values.astype(np.float64) / bound, -1.0, 1.0)
+        return np.asarray(np.rint(np.where(np.isnan(scaled), 0.0, scaled) * GRID))
 
 
 def check_arrays(features: object, labels: object) -> None:

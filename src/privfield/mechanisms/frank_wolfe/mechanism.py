@@ -25,7 +25,6 @@ from privfield.mechanisms.frank_wolfe.steps import (
     MOST_STEPS,
     default_steps,
     range_of,
-    residual_table,
     selection_scale,
     weight_of_step,
 )
@@ -262,6 +261,8 @@ class FrankWolfe(Mechanism[Trajectory]):
         return default_steps(
             *(seen, share, regressions.reach, regressions.log_vertices),
             *(self.terms.adjacency, self.terms.is_pure),
+            smoothness=regressions.smoothness,
+            steepest=regressions.steepest,
         )
 
 
@@ -277,12 +278,21 @@ def run_steps(
     whole numbers.
     """
     regressions = sums.regressions
-    limit, real_radius = regressions.limit, regressions.radius * regressions.unit
     chosen = np.empty((steps, regressions.count), np.int32)
     signs = np.empty((steps, regressions.count, int(regressions.widths.max())), np.int8)
     fixed = LEVEL * sums.targets_times_features()
     iterate = np.zeros_like(fixed)
-    gradients, contributions = -fixed, np.full(regressions.count, LEVEL * limit)
+
+    def after(step: int, block: NDArray[np.intp], moves: Whole) -> tuple[Whole, Whole]:
+        table = regressions.table(step)
+        moved = sums.residuals_times_features(table, iterate, block, moves)
+        return moved - fixed, regressions.most(table, iterate)
+
+    if regressions.flat_start:
+        gradients, contributions = -fixed, np.full(regressions.count, LEVEL * regressions.limit)
+    else:
+        still = np.zeros(regressions.count, np.int64)
+        gradients, contributions = after(0, still, still)
     for step in range(steps):
         block, sign = choose(gradients, contributions)
         chosen[step], signs[step] = block, sign
@@ -290,18 +300,9 @@ def run_steps(
         add_vertex(iterate, block, sign, regressions.starts, weight)
         tell("Frank–Wolfe", step + 1)
         if step + 1 < steps:
-            table = residual_table(step + 1, real_radius, limit)
             moves = weight * sign[:, 0].astype(np.int64)
-            moved = sums.residuals_times_features(table, iterate, block, moves)
-            gradients = moved - fixed
-            contributions = limit * (LEVEL + table.largest(farthest_margins(regressions, iterate)))
+            gradients, contributions = after(step + 1, block, moves)
     return chosen, signs
-
-
-def farthest_margins(regressions: Regressions, iterate: Whole) -> Whole:
-    """Each regression's largest |margin| over all possible rows: Σ over blocks of max |weight|."""
-    largest = np.maximum.reduceat(np.abs(iterate), regressions.starts, axis=1)
-    return np.asarray(regressions.limit * largest.sum(axis=1))
 
 
 def check_width(width: object, name: str = "width") -> Fraction:

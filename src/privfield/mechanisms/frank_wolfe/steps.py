@@ -6,8 +6,10 @@ docs/privacy/frank-wolfe.md holds the ranges and their proofs.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,14 +26,16 @@ _TABLE_BITS = 16
 
 @dataclass(frozen=True)
 class ResidualTable:
-    """LEVEL·tanh(margin/2) in whole numbers, for every whole margin in [−reach, reach].
+    """LEVEL·tanh(margin/2), or a loss's derivative, for every whole margin in [−reach, reach].
 
-    The entry of the margin u is number (u + reach) >> shift; entries never fall as u grows.
+    The entry of the margin u is number (u + reach) >> shift; entries never fall as u grows. Where a
+    loss is of residuals, a target of one grid step takes `per_target` from the margin.
     """
 
     reach: int
     shift: int
     values: NDArray[np.int16]
+    per_target: float = 0.0
 
     def largest(self, margins: NDArray[np.int64]) -> NDArray[np.int64]:
         """The largest |entry| over all margins up to these, which lie in [0, reach]."""
@@ -61,12 +65,21 @@ def farthest(steps: int, limit: int) -> int:
 def residual_table(steps: int, radius: float, limit: int) -> ResidualTable:
     """The table for the iterate after that many steps; `radius` is in units of 1 / feature."""
     reach = farthest(steps, limit)
+    return whole_table(reach, lambda u: np.tanh(scale_of_iterate(steps, radius) / 2 * u))
+
+
+def whole_table(
+    reach: int,
+    slope: Callable[[NDArray[Any]], NDArray[Any]],
+    per_target: float = 0.0,
+) -> ResidualTable:
+    """LEVEL times a slope in [−1, 1] of whole margins, rounded; it never falls."""
     shift = max(0, (2 * reach).bit_length() - _TABLE_BITS)
     cells = (2 * reach >> shift) + 1
     centres = -reach + (np.arange(cells) << shift) + ((1 << shift) - 1) / 2
-    exact = np.tanh(scale_of_iterate(steps, radius) / 2 * centres)
-    values = np.maximum.accumulate(np.clip(np.rint(LEVEL * exact), -LEVEL, LEVEL))
-    return ResidualTable(reach, shift, values.astype(np.int16))
+    rounded = np.rint(LEVEL * slope(centres))
+    values = np.maximum.accumulate(np.clip(rounded, -LEVEL, LEVEL))
+    return ResidualTable(reach, shift, values.astype(np.int16), per_target)
 
 
 def range_of(contribution: int, adjacency: Adjacency, rows_per_unit: int = 1) -> int:
@@ -90,15 +103,19 @@ def default_steps(
     log_vertices: float,
     adjacency: Adjacency,
     pure: bool = False,
+    smoothness: float = 0.25,
+    steepest: float | None = None,
 ) -> int:
     """max(10, ⌈K*/8⌉), at most 2,000: docs/privacy/frank-wolfe.md.
 
     K* minimises the bound on the error of one regression on that many rows; `share` is its ρ, or
-    its ε if `pure`. `radius` is R·B, the largest margin.
+    its ε if `pure`. `radius` is R·B, the largest margin; the loss has second derivatives up to
+    `smoothness` and first ones up to `steepest`, by default those of the logistic one.
     """
     moves = 2 if adjacency is Adjacency.ADD_REMOVE else 4
-    curvature = radius**2
-    slope = moves * radius / (1 + math.exp(-radius)) * log_vertices / max(rows, 1e-300)
+    curvature = smoothness * (2 * radius) ** 2
+    steep = 1 / (1 + math.exp(-radius)) if steepest is None else steepest
+    slope = moves * radius * steep * log_vertices / max(rows, 1e-300)
     if pure:  # 2Γ/K + K·slope/ε
         best = math.sqrt(2 * curvature * float(share) / slope)
     else:  # 2Γ/K + √K·slope/√(8ρ)

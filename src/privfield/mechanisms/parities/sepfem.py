@@ -32,7 +32,7 @@ _PERTURBATION = 0.5  # times √rounds, in units of one chosen query,
 _LEAST_PERTURBATION = 3.0  # but not less
 _WARMING = 5  # one round in so many, the first ones, is no part of the answers
 _ROUNDS_FACTOR = 0.3
-_MOST_STEPS = 50_000  # rounds times variables: about 20 seconds
+_MOST_ROUNDS = 800_000  # over p², or 1,000 if that is more: up to about a minute
 
 MOST_SAMPLES = 10_000
 MOST_WINDOW = 100
@@ -212,8 +212,8 @@ def default_rounds(
 ) -> int:
     """0.3 · (n √ρ / ln(2 · parities))^{3/2}, n counting twice under add-remove.
 
-    At least 1; at most 50,000 / p, for time.
+    At least 1; at most 800,000 / p² or 1,000, for time.
     """
     signal = rows * math.sqrt(rho) * 4 / range_sensitivity(adjacency)
     wanted = _ROUNDS_FACTOR * (signal / math.log(2 * count_sets(variables, order))) ** 1.5
-    return int(min(max(wanted, 1), _MOST_STEPS / variables))
+    return int(min(max(wanted, 1), max(1000, _MOST_ROUNDS / variables**2)))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from privfield.errors import InputError
 
 MOST_EXACT = 28  # variables: all 2^28 states take seconds
-_BATCH_EXACT = 16  # variables up to which "auto" tries all states of many problems
+_BATCH_EXACT = 20  # variables up to which "auto" tries all states of many problems
 _MOST_MILP = 20
 _FLIPS = 60  # of tabu search per variable and start,
 _STARTS = 8  # for one problem;
@@ -82,7 +82,7 @@ def maximise_each(
 ) -> Optima:
     """`maximise` for each row of `linear` with the same `weights`, which are transformed once.
 
-    "auto" is exact up to 16 variables. "tabu" makes one short start per row.
+    "auto" is exact up to 20 variables. "tabu" makes one short start per row.
 
     >>> best = maximise_each([1.0, 1.0, 1.0], [[0, 0], [-3, 0]], variables=2, order=2)
     >>> best.x.tolist(), best.values.tolist()
