@@ -2,14 +2,15 @@
 
 1. The largest error over all parities of up to three variables, by release method, as rows grow.
 2. Maximal monomials of three-wise models: regressions alone (Zhang et al. 2020, Algorithm 4), with
-   parity answers (Algorithm 5), and with the paper's split of rows and budget.
+   parity answers (Algorithm 5), and with the paper's split of rows and budget; and pairs and
+   triples apart, as variables get more skewed.
 3. How much of the budget parity answers should have.
 4. One round of private multiplicative weights over one Walsh–Hadamard transform of the same size.
 
 Rows come from random sparse three-wise models. Errors of releases are against the rows' own means,
 those of monomials against the model. Every method sees the same rows; numbers are means over
-repetitions. `python benchmarks/parities.py releases` makes one table only (also: learning, shares,
-speed). OMP_NUM_THREADS=1 keeps it to one core.
+repetitions. `python benchmarks/parities.py releases` makes one table only (also: learning, orders,
+shares, speed). OMP_NUM_THREADS=1 keeps it to one core.
 """
 
 import sys
@@ -43,7 +44,7 @@ SHARES = (0.03, 0.1, 0.3, 0.5)
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7")
 
 
-def sparse_model(p, rng, width=1.2):
+def sparse_model(p, rng, width=1.2, field=0.3):
     """About 0.8 p pairs and triples, none inside another, and fields on some variables."""
     found, load = {}, np.zeros(p)
     for _ in range(400):
@@ -56,7 +57,7 @@ def sparse_model(p, rng, width=1.2):
         load[list(chosen)] += abs(value)
         if len(found) >= 0.8 * p:
             break
-    fields = {(j,): float(rng.uniform(-0.3, 0.3)) for j in range(p) if rng.random() < 0.4}
+    fields = {(j,): float(rng.uniform(-field, field)) for j in range(p) if rng.random() < 0.4}
     return pf.PolynomialMRF(found | fields, size=p)
 
 
@@ -84,7 +85,7 @@ def release_error(method, data, exact):
 def releases():
     """{p: {method: errors by number of rows}}."""
     print(f"\nLargest error over all parities of up to {ORDER}, ρ = {RELEASE_RHO}")
-    header("p", "parities", "rows", *METHODS, "all answers 0", "seconds")
+    header("p", "parities", "rows", *METHODS, "all answers 0", "CPU-seconds")
     curves = {}
     for p in RELEASE_SIZES:
         rng = np.random.default_rng(p)
@@ -98,9 +99,9 @@ def releases():
                 exact = pf.measure_parities(data, pf.NON_PRIVATE, ORDER).answers
                 zero.append(np.abs(exact).max())
                 for method in METHODS:
-                    start = time.perf_counter()
+                    start = time.process_time()
                     errors[method].append(release_error(method, data, exact))
-                    spent[method] += (time.perf_counter() - start) / RELEASE_TURNS
+                    spent[method] += (time.process_time() - start) / RELEASE_TURNS
             means = [float(np.mean(errors[method])) for method in METHODS]
             for method, mean in zip(METHODS, means, strict=True):
                 curves[p][method].append(mean)
@@ -119,13 +120,15 @@ def releases():
 # -- learning --------------------------------------------------------------------------------------
 
 
+def estimates(learner):
+    """What Algorithm 4, or Algorithm 5, says of the coefficients of maximal monomials."""
+    return learner.model_.coefficients if learner.objective == "l1" else learner.derivatives_
+
+
 def maximal_error(model, learner):
     """The largest error of a true maximal monomial's coefficient."""
-    if learner.objective == "l1":
-        found = {m: learner.model_.coefficients.get(m, 0.0) for m in model.maximal_monomials}
-    else:
-        found = learner.derivatives_
-    return max(abs(found[m] - model.coefficients[m]) for m in model.maximal_monomials)
+    found = estimates(learner)
+    return max(abs(found.get(m, 0.0) - model.coefficients[m]) for m in model.maximal_monomials)
 
 
 def learning():
@@ -228,6 +231,42 @@ def mean_derivatives_of(model):
     return truth
 
 
+def skewed_model(p, field, rng):
+    """Pairs and triples as in `sparse_model`, and a field of that size on every variable."""
+    found = sparse_model(p, rng, field=0.0).coefficients
+    pairs = {monomial: value for monomial, value in found.items() if len(monomial) > 1}
+    signs = rng.choice([-1.0, 1.0], p)
+    return pf.PolynomialMRF(pairs | {(j,): field * float(signs[j]) for j in range(p)}, size=p)
+
+
+def orders(p=8, rows=(10_000, 100_000), fields=(0.0, 0.5, 1.0), turns=5):
+    """Algorithm 4 against 5: all monomials that are not maximal would be estimated alike, so pairs
+    and triples that are maximal, apart, as variables get more skewed."""
+    print(f"\nLargest error of maximal pairs and triples, apart, p = {p}, ρ = {LEARN_RHO}")
+    header("field", "rows", *[f"{name}, {what}" for what in ("pairs", "triples") for name in "45"])
+    for field in fields:
+        rng = np.random.default_rng(int(10 * field))
+        models = [skewed_model(p, field, rng) for _ in range(turns)]
+        for n in rows:
+            errors = {}
+            for model in models:
+                data = model.sample(n, rng, method="independent")
+                for name, objective in (("4", "l1"), ("5", "linf")):
+                    learner = pf.PolynomialLearner(
+                        pf.ZCDP(LEARN_RHO), order=ORDER, width=2.5, objective=objective
+                    )
+                    found = estimates(learner.fit(data))
+                    for size in (2, 3):
+                        wrong = [
+                            abs(found.get(m, 0.0) - model.coefficients[m])
+                            for m in model.maximal_monomials
+                            if len(m) == size
+                        ]
+                        errors.setdefault((size, name), []).extend([max(wrong)] if wrong else [])
+            cells = [f"{np.mean(errors[size, name]):.3f}" for size in (2, 3) for name in "45"]
+            line(field, f"{n:,}", *cells)
+
+
 # -- speed -----------------------------------------------------------------------------------------
 
 
@@ -306,9 +345,11 @@ def guide(axis, rows, errors, power, text, anchor=0):
 
 
 def main():
-    wanted = sys.argv[1:] or ["releases", "learning", "shares", "speed"]
+    wanted = sys.argv[1:] or ["releases", "learning", "orders", "shares", "speed"]
     released = releases() if "releases" in wanted else None
     learned = learning() if "learning" in wanted else None
+    if "orders" in wanted:
+        orders()
     if "shares" in wanted:
         shares()
     if "speed" in wanted:

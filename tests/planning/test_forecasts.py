@@ -325,8 +325,11 @@ def test_chains_err_as_planned(n, epsilon):
     assert 0.5 < np.mean(errors) / found.expected_error < 2
 
 
-@pytest.mark.parametrize(("n", "rho"), [(2_000, 0.01), (20_000, 0.1)])
-def test_parity_answers_err_as_planned(n, rho):
+@pytest.mark.parametrize(
+    ("n", "rho", "queries"),
+    [(2_000, 0.01, "gaussian"), (20_000, 0.1, "gaussian"), (4_000, 0.02, "sepfem")],
+)
+def test_parity_answers_err_as_planned(n, rho, queries):
     """Within a factor of 2. The mean of 10 largest errors of 36 numbers scatters by about 7%."""
     from privfield.mechanisms.parities.phases import QUERY_SHARE
 
@@ -340,10 +343,10 @@ def test_parity_answers_err_as_planned(n, rho):
         exact[i, j] = float((truth.to_mrf().marginal([names[i], names[j]]) * signs).sum())
     for seed in range(10):
         rows = truth.sample(n, np.random.default_rng([n, seed]), method="independent")
-        found = pf.measure_parities(rows, pf.ZCDP(rho), 2, "gaussian").as_dict()
+        found = pf.measure_parities(rows, pf.ZCDP(rho), 2, queries).as_dict()
         errors.append(max(abs(found[each] - value) for each, value in exact.items()))
     budget = pf.ZCDP(rho / QUERY_SHARE)
-    ahead = method(plan(p, n, budget, model="polynomial", order=3), "gaussian")
+    ahead = method(plan(p, n, budget, model="polynomial", order=3), queries)
     assert 0.5 < np.mean(errors) / ahead.query_error < 2
 
 

@@ -20,9 +20,11 @@ from privfield.mechanisms.frank_wolfe.forecast import Path, forecast_frank_wolfe
 from privfield.mechanisms.parities.base import ParityMechanism
 from privfield.mechanisms.parities.gaussian import NoisyParities
 from privfield.mechanisms.parities.pmw import MultiplicativeWeights
+from privfield.mechanisms.parities.sepfem import PerturbedLeader
 from privfield.privacy.adjacency import Adjacency
 
 _PMW_SHARE = 0.5  # of the square of half the bound, fitted
+_LEADER, _STEP = 0.6, 0.35  # fitted: docs/privacy/parities-sepfem.md
 
 
 def forecast_phases(
@@ -35,15 +37,14 @@ def forecast_phases(
     found = replace(forecast_frank_wolfe(study, call, lambda: make()[0]), name=queries)
     if not found.available:
         return found
-    error = bound = None
-    note = f"{parities:,} parities; no constant is proved for their error, none is forecast"
-    own = make()[1]
+    error, bound, own = 0.0, None, make()[1]
     if isinstance(own, NoisyParities):
         error = _noisy(study, own.law.deviation, parities) if parities else 0.0
     elif isinstance(own, MultiplicativeWeights):
         error, bound = _pmw(study, float(own.row_rho), parities)
-    if error is not None:
-        note = f"{parities:,} parities; their largest error about {error:.2g}"
+    elif isinstance(own, PerturbedLeader) and parities:
+        error = _leader(study, own, parities)
+    note = f"{parities:,} parities; their largest error about {error:.2g}"
     return replace(
         found,
         query_error=error,
@@ -69,3 +70,13 @@ def _pmw(study: Study, rho: float, parities: int) -> tuple[float, float | None]:
     bound = 2 * math.sqrt(2 * root * (1 + math.log(parities)) / (study.n * math.sqrt(rho) * reach))
     sampling = largest_of(parities) * study.n**-0.5
     return min(1.0, bound, math.hypot(_PMW_SHARE * (bound / 2) ** 2, sampling)), min(bound, 2.0)
+
+
+def _leader(study: Study, own: PerturbedLeader, parities: int) -> float:
+    """0.6 √p (ln 2N / n√ρ)^{2/3} of choices, or 0.35 √(p/T) of steps: fitted, nothing is proved."""
+    reach = 2 if study.adjacency is Adjacency.ADD_REMOVE else 1
+    signal = reach * study.n * math.sqrt(float(own.row_rho))
+    choices = _LEADER * math.sqrt(study.variables) * (math.log(2 * parities) / signal) ** (2 / 3)
+    steps = _STEP * math.sqrt(study.variables / own.turns(study.n))
+    sampling = largest_of(parities) * study.n**-0.5
+    return min(1.0, math.hypot(max(choices, steps), sampling))

@@ -32,7 +32,7 @@ _PERTURBATION = 0.5  # times √rounds, in units of one chosen query,
 _LEAST_PERTURBATION = 3.0  # but not less
 _WARMING = 5  # one round in so many, the first ones, is no part of the answers
 _ROUNDS_FACTOR = 0.3
-_MOST_ROUNDS = 800_000  # over p², or 1,000 if that is more: up to about a minute
+_MOST_ROUNDS = 8000  # at p = 10, fewer beyond, but 1,000 at least: up to about a minute
 
 MOST_SAMPLES = 10_000
 MOST_WINDOW = 100
@@ -95,6 +95,11 @@ class PerturbedLeader(ParityRounds):
         """How many rounds' states parities are scored against."""
         return self.window or _WINDOW
 
+    def turns(self, rows: int) -> int:
+        """How many rounds there are for that public number of rows."""
+        public = (self.variables, self.order, rows, self.row_rho, self.terms.adjacency)
+        return self.rounds or default_rounds(*public)
+
     @property
     def settings(self) -> dict[str, Any]:
         """With what the oracle is told."""
@@ -112,9 +117,7 @@ class PerturbedLeader(ParityRounds):
         adjacency, sets, draws = self.terms.adjacency, len(counts), self.states
         divisor = self.public_rows(rows)
         oracle = choose_oracle(self.oracle, self.variables)
-        turns = self.rounds or default_rounds(
-            self.variables, self.order, divisor, self.row_rho, adjacency
-        )
+        turns = self.turns(divisor)
         spread = self.perturbation or default_perturbation(turns)
         rng = np.random.default_rng(randomness.public_seed())
         sums = ParitySums(self.variables, self.order)
@@ -212,8 +215,9 @@ def default_rounds(
 ) -> int:
     """0.3 · (n √ρ / ln(2 · parities))^{3/2}, n counting twice under add-remove.
 
-    At least 1; at most 800,000 / p² or 1,000, for time.
+    At least 1; for time, at most 8000 up to p = 10, then 800,000/p², then 1000.
     """
     signal = rows * math.sqrt(rho) * 4 / range_sensitivity(adjacency)
+    most = max(1000, _MOST_ROUNDS * min(1, 100 / variables**2))
     wanted = _ROUNDS_FACTOR * (signal / math.log(2 * count_sets(variables, order))) ** 1.5
-    return int(min(max(wanted, 1), max(1000, _MOST_ROUNDS / variables**2)))
+    return int(min(max(wanted, 1), most))
