@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfield.errors import InputError
-from privfield.mechanisms.frank_wolfe.pairwise import level_pairs
+from privfield.mechanisms.frank_wolfe.pairwise import PRINTED, level_pairs
 from privfield.mechanisms.frank_wolfe.polynomial import parities
 from privfield.mechanisms.frank_wolfe.trajectory import Trajectory
 from privfield.mechanisms.gradients.sgd import SGDTrajectory
@@ -52,8 +52,9 @@ def pairwise_from_trajectory(trajectory: Trajectory, steps: int | None = None) -
     """
     text, geometry = check_trajectory(trajectory, "pairwise", "schema", "geometry")
     schema = Schema.from_toml(text)
-    _check_size(trajectory, len(level_pairs(schema.shape)), sum(schema.shape) + 1)
-    couplings, fields = _node_estimates(trajectory.weights(steps), schema.shape, geometry == "l1")
+    pairs = level_pairs(schema.shape, both=geometry == PRINTED)
+    _check_size(trajectory, len(pairs), sum(schema.shape) + 1)
+    couplings, fields = _node_estimates(trajectory.weights(steps), schema.shape, geometry)
     names = schema.names
     edges = list(combinations(range(len(names)), 2))
     tables = [(couplings[i, j] + couplings[j, i].T) / 2 for i, j in edges]
@@ -66,7 +67,7 @@ def pairwise_from_trajectory(trajectory: Trajectory, steps: int | None = None) -
 
 
 def _node_estimates(
-    weights: Matrix, shape: tuple[int, ...], halves: bool
+    weights: Matrix, shape: tuple[int, ...], geometry: str
 ) -> tuple[dict[tuple[int, int], Matrix], list[Matrix]]:
     """W_ij as node i sees it, for all i and j, and θ_i."""
     starts = [0, *np.cumsum(shape).tolist()]
@@ -77,18 +78,20 @@ def _node_estimates(
         if i != j
     }
     fields = [np.zeros(size) for size in shape]
-    for (i, u, v), line in zip(level_pairs(shape), weights, strict=True):
+    both = geometry == PRINTED  # then (v, u) has a regression of its own
+    for (i, u, v), line in zip(level_pairs(shape, both), weights, strict=True):
+        ends = [(u, 1)] if both else [(u, 1), (v, -1)]
         bias = line[-1]
-        if halves:  # features ∓1/2 instead of 0 and 1, and a constant 1/2
+        if geometry == "l1":  # features ∓1/2 instead of 0 and 1, and a constant 1/2
             bias = (line[-1] - line[:-1].sum()) / 2
         for j in range(len(shape)):
             part = line[starts[j] : starts[j + 1]]
             if j != i:
                 bias += part.mean()
-                couplings[i, j][u] += (part - part.mean()) / shape[i]
-                couplings[i, j][v] -= (part - part.mean()) / shape[i]
-        fields[i][u] += bias / shape[i]
-        fields[i][v] -= bias / shape[i]
+                for level, sign in ends:
+                    couplings[i, j][level] += sign * (part - part.mean()) / shape[i]
+        for level, sign in ends:
+            fields[i][level] += sign * bias / shape[i]
     return couplings, fields
 
 

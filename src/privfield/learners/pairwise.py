@@ -25,7 +25,9 @@ class PairwiseLearner(Learner):
     it is on all other variables, within the declared `width`; `geometry` is "group", which is what
     the width says, or the paper's "l1". "auto" is the one of the two with the better forecast (as
     in `pf.plan`), tables only where exact inference fits in `max_bytes`; for the public number of
-    rows, or, where that is private, for `declared_rows`, or else for 10,000. After `fit`:
+    rows, or, where that is private, for `declared_rows`, or else for 10,000.
+    `calibration="as-printed"`, with "frank-wolfe" and "l1", is the noise of Algorithm 3 of Zhang et
+    al. (2020), for study: stamped NOT PROVED. After `fit`:
 
     * `model_`: the `pf.MarkovRandomField`, centred if it comes from Frank–Wolfe;
     * `method_`: which was used; `trajectory_` or `measurements_`: all that was released;
@@ -42,6 +44,7 @@ class PairwiseLearner(Learner):
     width: float = 2.0
     method: str = "auto"
     geometry: str = "group"
+    calibration: str = "proved"
     steps: int | None = None
     declared_rows: int | None = None
     max_bytes: float = DEFAULT_MAX_BYTES
@@ -59,6 +62,11 @@ class PairwiseLearner(Learner):
             )
         check_geometry(self.geometry)
         check_width(self.width)
+        if self.calibration != "proved" and self.method != "frank-wolfe":
+            raise InputError(
+                f'calibration={self.calibration!r} goes with method="frank-wolfe"; got '
+                f"{self.method!r}."
+            )
         self.method_ = self._choose(data, schema) if self.method == "auto" else self.method
         if self.method_ == "tables":
             learner = MarginalLearner(
@@ -81,6 +89,7 @@ class PairwiseLearner(Learner):
             schema=schema,
             width=self.width,
             geometry=self.geometry,
+            calibration=self.calibration,
             steps=self.steps,
             declared_rows=self.declared_rows,
         )

@@ -2,7 +2,7 @@
 
 import math
 from fractions import Fraction
-from itertools import product
+from itertools import permutations, product
 
 import numpy as np
 import pytest
@@ -194,3 +194,70 @@ def test_bad_settings_name_the_parameter(wrong, text):
 def test_a_tiny_budget_is_served_in_the_l1_ball():
     found = frank_wolfe_pairwise(DATA, SCHEMA, pf.ZCDP(1e-30), 1.0, steps=2, geometry="l1")
     assert found.cost == pf.ZCDP(1e-30)
+
+
+# -- the printed algorithm -------------------------------------------------------------------------
+
+
+def test_as_printed_follows_algorithm_3_where_noise_is_nothing():
+    """Each vertex is a best one by the paper's own lines (noise of scale 0.002 on sums: a worse one
+    by 0.1 has probability below 10⁻²⁰), and the tables are line 9 of that path.
+    """
+    rng = np.random.default_rng(5)
+    shape, width, steps = (3, 3, 2), 0.4, 6
+    rows = rng.integers(0, shape, (900, 3))
+    rows[:300, 1] = rows[:300, 0]
+    schema = pf.Schema({f"v{i}": size for i, size in enumerate(shape)})
+    options = {"geometry": "l1", "calibration": "as-printed", "steps": steps}
+    found = frank_wolfe_pairwise(rows, schema, pf.ZCDP(10**9), width, **options)
+    assert found.stamp.startswith("NOT PROVED") and found.cost is pf.NON_PRIVATE
+    encoded = np.column_stack(
+        [*(np.eye(size)[rows[:, i]] for i, size in enumerate(shape)), np.ones(len(rows))]
+    )
+    blocks = np.split(np.arange(sum(shape)), np.cumsum(shape)[:-1])
+    tables = {(i, j): np.zeros((shape[i], shape[j])) for i, j in product(range(3), repeat=2)}
+    regressions = [(i, u, v) for i in range(3) for u, v in permutations(range(shape[i]), 2)]
+    assert found.chosen.shape == (steps - 1, len(regressions))
+    for number, (i, u, v) in enumerate(regressions):
+        own = np.isin(rows[:, i], (u, v))
+        x, y = encoded[own], np.where(rows[own, i] == u, 1, -1)
+        w = np.zeros(x.shape[1])
+        for t in range(1, steps):
+            gradient = -(x * (y / (1 + np.exp(y * (x @ w))))[:, None]).sum(axis=0)
+            gradient[blocks[i]] = 0
+            column, sign = found.chosen[t - 1, number], found.signs[t - 1, number, 0]
+            assert -sign * gradient[column] >= np.abs(gradient).max() - 0.1
+            vertex = np.zeros_like(w)
+            vertex[column] = sign * 2 * width * 3
+            w = w + 2 / (t + 2) * (vertex - w)
+        for j in set(range(3)) - {i}:
+            tables[i, j][u] += (w[blocks[j]] - w[blocks[j]].mean()) / shape[i]
+    model = pairwise_from_trajectory(found)
+    for i, j in ((0, 1), (0, 2), (1, 2)):
+        scope = model.cliques.index((f"v{i}", f"v{j}"))
+        assert np.allclose(model.log_potentials[scope], (tables[i, j] + tables[j, i].T) / 2)
+
+
+def test_as_printed_has_the_printed_noise():
+    """Laplace of scale 2·2λk·√T/√(ρ/(k²p)) on sums: the size of S_uv cancels."""
+    schema, width, rho, steps = pf.Schema({f"v{i}": 3 for i in range(4)}), 0.7, 0.5, 9
+    printed = PairwiseFrankWolfe(
+        *(Terms(pf.ZCDP(rho)),),
+        **{"schema": schema, "width": width, "geometry": "l1", "calibration": "as-printed"},
+    )
+    radius = 2 * width * 3
+    for rows in (10, 1000):
+        noise = printed.law(steps, rows)(None).scale * radius / (2 * LEVEL)  # of one sum
+        assert noise == pytest.approx(2 * radius * math.sqrt(steps) / math.sqrt(rho / (9 * 4)))
+
+
+def test_the_learner_stamps_what_is_as_printed():
+    schema = pf.Schema({"a": 3, "b": 2})
+    rows = np.random.default_rng(0).integers(0, (3, 2), (200, 2))
+    options = {"method": "frank-wolfe", "schema": schema, "calibration": "as-printed"}
+    learner = pf.PairwiseLearner(pf.ZCDP(1), geometry="l1", **options).fit(rows)
+    assert learner.model_.stamp.startswith("NOT PROVED") and learner.cost_ is pf.NON_PRIVATE
+    with pytest.raises(pf.InputError, match="geometry"):
+        pf.PairwiseLearner(pf.ZCDP(1), **options).fit(rows)
+    with pytest.raises(pf.InputError, match="goes with method"):
+        pf.PairwiseLearner(pf.ZCDP(1), **{**options, "method": "auto"}).fit(rows)

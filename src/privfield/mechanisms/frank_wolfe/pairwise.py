@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY, dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, permutations
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,7 @@ from privfield.privacy.mechanism import World
 from privfield.privacy.terms import Terms
 from privfield.schema import Schema, check_schema
 
+PRINTED = "l1, as printed"  # what a trajectory of the printed algorithm says of its geometry
 _MOST_CELLS = 1 << 24  # of one gradient
 
 
@@ -40,7 +41,9 @@ class PairwiseFrankWolfe(FrankWolfe):
 
     `width` bounds λ = max over i, a of Σ_j max_b |W_ij(a, b)| + |θ_i(a)| of the centred model.
     `geometry="group"` searches Σ_j max_b |w(j, b)| ≤ 2λ, which is what the width says;
-    `geometry="l1"` searches the paper's larger ball ‖w‖₁ ≤ 2λk.
+    `geometry="l1"` searches the paper's larger ball ‖w‖₁ ≤ 2λk. With `calibration="as-printed"`,
+    which needs that ball, both (u, v) and (v, u) have a regression on one-hot levels with ρ/(k²p),
+    and all have as many steps as the paper gives 2n/k records.
     """
 
     noun = "Frank–Wolfe (pairwise)"
@@ -57,8 +60,8 @@ class PairwiseFrankWolfe(FrankWolfe):
         super().__post_init__()
         check_geometry(self.geometry)
         check_width(self.width)
-        if self.calibration != "proved":
-            raise InputError("calibration must be 'proved' for pairwise regressions.")
+        if self.is_printed and self.geometry != "l1":
+            raise InputError('calibration="as-printed" goes with geometry="l1", the paper\'s ball.')
         _check_size(self.schema.shape)
         group = self.geometry == "group" and self.amount is not None
         if group and self._largest_scale() > MOST_BLOCK_SCALE:
@@ -74,22 +77,25 @@ class PairwiseFrankWolfe(FrankWolfe):
     def regressions(self) -> Regressions:
         """On the levels of all variables one-hot, block by block, and a constant.
 
-        Group ball: 0 or 1, radius 2λ. l1 ball: −1 or +1 that stand for ∓1/2, radius 2λk.
+        Group ball: 0 or 1, radius 2λ. l1 ball: −1 or +1 that stand for ∓1/2, radius 2λk; as
+        printed, 0 or 1.
         """
-        shape, group = self.schema.shape, self.geometry == "group"
+        shape, group, printed = self.schema.shape, self.geometry == "group", self.is_printed
         blocks = np.concatenate([[0], np.cumsum(shape)]).astype(np.intp)
         columns, widest = sum(shape) + 1, max(shape)
+        pairs = level_pairs(shape, both=printed)
+        halves = not (group or printed)
         kind = GroupRegressions if group else Regressions
         return kind(
-            features=_one_hot(blocks, absent=0 if group else -1),
-            targets=_sides(shape),
+            features=_one_hot(blocks, absent=-1 if halves else 0),
+            targets=_sides(shape, pairs),
             starts=blocks if group else np.arange(columns),
             columns=columns,
-            allowed=_allowed(shape, blocks, group),
+            allowed=_allowed(shape, blocks, group, [i for i, _, _ in pairs]),
             radius=2 * float(check_width(self.width)) * (1 if group else widest),
-            shares=sum(size - 1 for size in shape),
+            shares=widest**2 * len(shape) if printed else sum(size - 1 for size in shape),
             log_vertices=math.log(len(shape) * 2.0**widest if group else 2.0 * columns),
-            unit=1.0 if group else 0.5,
+            unit=0.5 if halves else 1.0,
             partial=widest > 2,
             share_of_rows=2 / widest,
         )
@@ -97,7 +103,8 @@ class PairwiseFrankWolfe(FrankWolfe):
     @property
     def about(self) -> dict[str, Any]:
         """Schema and geometry."""
-        return {"schema": self.schema.to_toml(), "geometry": self.geometry}
+        geometry = PRINTED if self.is_printed else self.geometry
+        return {"schema": self.schema.to_toml(), "geometry": geometry}
 
     def open_rows(self, data: Any) -> Rows:
         """As codes of levels."""
@@ -133,9 +140,13 @@ def check_geometry(geometry: object) -> None:
         raise InputError(f"geometry must be 'group' or 'l1'; got {geometry!r}.")
 
 
-def level_pairs(shape: tuple[int, ...]) -> list[tuple[int, int, int]]:
-    """The regressions: variable, and two of its levels, of which the first is +1."""
-    return [(i, u, v) for i, size in enumerate(shape) for u, v in combinations(range(size), 2)]
+def level_pairs(shape: tuple[int, ...], both: bool = False) -> list[tuple[int, int, int]]:
+    """The regressions: variable, and two of its levels, of which the first is +1.
+
+    With `both` a pair of levels comes in both orders.
+    """
+    choose = permutations if both else combinations
+    return [(i, u, v) for i, size in enumerate(shape) for u, v in choose(range(size), 2)]
 
 
 def _check_size(shape: tuple[int, ...]) -> None:
@@ -149,13 +160,14 @@ def _check_size(shape: tuple[int, ...]) -> None:
         )
 
 
-def _allowed(shape: tuple[int, ...], blocks: NDArray[np.intp], group: bool) -> NDArray[np.intp]:
+def _allowed(
+    shape: tuple[int, ...], blocks: NDArray[np.intp], group: bool, own: list[int]
+) -> NDArray[np.intp]:
     """All blocks, or all columns, but those of the regression's own variable.
 
     Where variables have different numbers of levels the lists would differ in length: short ones
     are filled up with the constant, which is then that many times as likely before any data.
     """
-    own = [i for i, _, _ in level_pairs(shape)]
     if group:
         return np.array([np.delete(np.arange(len(blocks)), i) for i in own], np.intp)
     last = int(blocks[-1])
@@ -178,13 +190,15 @@ def _one_hot(blocks: NDArray[np.intp], absent: int) -> Callable[[Codes], NDArray
     return features
 
 
-def _sides(shape: tuple[int, ...]) -> Callable[[Codes], NDArray[Any]]:
+def _sides(
+    shape: tuple[int, ...], pairs: list[tuple[int, int, int]]
+) -> Callable[[Codes], NDArray[Any]]:
     """+1 and −1 for the two levels of each regression, 0 for all others."""
     tables = []
-    for size in shape:
-        pairs = list(combinations(range(size), 2))
-        table = np.zeros((size, len(pairs)), np.int8)
-        for number, (u, v) in enumerate(pairs):
+    for i, size in enumerate(shape):
+        own = [(u, v) for variable, u, v in pairs if variable == i]
+        table = np.zeros((size, len(own)), np.int8)
+        for number, (u, v) in enumerate(own):
             table[u, number], table[v, number] = 1, -1
         tables.append(table)
 
