@@ -173,7 +173,7 @@ def compared():
     return found
 
 
-PUBLIC_STUDIES = ("size", "epsilon")
+PUBLIC_STUDIES = ("size", "density", "epsilon", "beta", "blogs", "blogs-epsilon", "blogs-around")
 
 
 @pytest.mark.parametrize("study", PUBLIC_STUDIES)
