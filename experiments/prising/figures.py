@@ -283,7 +283,7 @@ def epsilon(plan):
                 numbers = np.array([each["methods"][kind]["line"] for each in found])
                 line(axis, xs, numbers[:, MSE], band=2 * numbers[:, ERROR], **style)
             numbers = np.array([each["methods"]["gaussian"]["clipped"] for each in found])
-            style = {**STYLES["gaussian"], "marker": "o", "mfc": "white", "label": "δ = 1/n, clipped"}
+            style = {**STYLES["gaussian"], "mfc": "white", "label": "δ = 1/n, clipped"}
             line(axis, xs, numbers[:, MSE], **style)
             axis.set(xscale="log", yscale="log", xlabel="ε" if row else "")
             axis.set_xticks([0.5, 1, 2, 5, 10, 25, 100], ["0.5", "1", "2", "5", "10", "25", "100"])
