@@ -1,0 +1,56 @@
+"""A small part of the grid of `experiments/calibration.py`: do intervals and verdicts hold?"""
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+PATH = Path(__file__).parents[3] / "experiments" / "calibration.py"
+STUDIES, MISSED, FALSE = 16, 0.07, 0.08  # rates that no cell of the whole grid should exceed
+CELLS = [  # graph, variables, weight, share, people, budget, adjacency, way, levels
+    ("ring", 5, 0.4, 0.5, 1_000, (1, 1e-6), "replace-one", "tables", 2),
+    ("tree", 5, 0.8, 0.2, 1_000, (3, 0), "add-remove", "moments", 2),
+    ("none", 5, 0.1, 0.03, 1_000, (1, 1e-6), "replace-one", "tables", 2),
+    ("none", 4, 0.1, 0.03, 1_000, (1, 1e-6), "add-remove", "tables", 3),
+    ("sparse", 4, 0.8, 0.5, 1_000, (0.3, 1e-6), "replace-one", "tables", 3),
+    ("ring", 5, 0.4, 0.5, 10_000, (1, 1e-6), "add-remove", "selection", 2),
+]
+
+
+@pytest.fixture(scope="module")
+def grid():
+    spec = importlib.util.spec_from_file_location("calibration", PATH)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_intervals_and_verdicts_hold_in_a_small_grid(grid):
+    """One interval of each kind and study, at random: then studies are independent.
+
+    Each of six counts has a chance of 1e-7 to be too large where rates are as bad as allowed.
+    """
+    rng = np.random.default_rng()
+    asked = dict.fromkeys(grid.ASKED, 0)
+    missed = dict.fromkeys(grid.ASKED, 0)
+    empty = alarms = 0
+    for cell in CELLS:
+        for _ in range(STUDIES):
+            counts, (_, false, true, *_) = grid.study(cell, rng)
+            for key, (held, number) in counts.items():
+                asked[key] += number > 0
+                missed[key] += number > 0 and rng.random() >= held / number
+            if not true:
+                empty, alarms = empty + 1, alarms + (false > 0)
+    for key in grid.ASKED:
+        assert asked[key] >= 2 * STUDIES
+        assert missed[key] <= binom.isf(1e-7, asked[key], MISSED), key
+    assert empty == 2 * STUDIES and alarms <= binom.isf(1e-7, empty, FALSE)
+
+
+def test_a_hopeless_study_says_that_nothing_was_measured(grid):
+    cell = ("ring", 10, 0.4, 0.5, 100, (0.01, 1e-6), "replace-one", "tables", 2)
+    _, (clear, _, _, measured, _) = grid.study(cell, np.random.default_rng())
+    assert clear == measured == 0
