@@ -13,7 +13,7 @@ import numpy as np
 import privfield as pf
 
 VARIABLES = 5
-CELLS = [(1_000, 3.0), (1_000, 1.0), (1_000, 0.5), (1_000, 0.3), (5_000, 1.0)]
+CELLS = [(1_000, 3.0), (1_000, 1.0), (1_000, 0.3), (1_000, 0.1), (5_000, 0.5)]
 
 
 def population():

@@ -51,6 +51,7 @@ from privfield.models.mrf import MarkovRandomField
 MOST_PARAMETERS = 2000  # beyond, simulating their covariance takes minutes
 _MOST_CLIQUES = 5000
 _MOST_ERROR = 1.0  # of a strength: beyond, a pair was not measured
+_KNOWN_ERROR, _WIDE = 0.35, 4.0  # of a strength; prior variance of a coordinate in draws
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,13 +145,24 @@ class Uncertainty(Counted):
     def draws(
         self, count: int, rng: np.random.Generator | None = None
     ) -> tuple[MarkovRandomField, ...]:
-        """Models that the released numbers leave possible, each drawn from their law."""
+        """Models that the released numbers leave possible, each drawn from their law.
+
+        That most interactions are none is assumed only of those about which little is known:
+        others would be pulled towards zero farther than the draws scatter.
+        """
         check_whole(count, "count", 1)
         random = check_rng(rng)
-        values, vectors = np.linalg.eigh(self.law.covariance)
+        k, h = self.law.sites.k.copy(), self.law.sites.h.copy()
+        for scope, place in self.numbers.places():
+            if len(scope) > 1 and place.stop > place.start:
+                variance = float(np.diag(self.law.alone(place)[1]).mean())
+                if variance <= _KNOWN_ERROR**2 * self.numbers.cells(scope):
+                    k[place], h[place] = 1 / _WIDE, 0.0
+        mean, covariance = self.law.with_factors(k, h)
+        values, vectors = np.linalg.eigh(covariance)
         root = vectors * np.sqrt(np.maximum(values, 0))
-        errors = random.standard_normal((count, len(self.law.mean))) @ root.T
-        return tuple(self.numbers.model(self.law.mean + e, self.model) for e in errors)
+        errors = random.standard_normal((count, len(mean))) @ root.T
+        return tuple(self.numbers.model(mean + e, self.model) for e in errors)
 
 
 def uncertainty(

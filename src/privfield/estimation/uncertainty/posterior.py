@@ -83,6 +83,10 @@ class Posterior:
         """Mean and covariance of some coordinates, without their own factor."""
         return _cavity(self.mean, self.covariance, self.sites, place)
 
+    def with_factors(self, k: Table, h: Table) -> tuple[Table, Table]:
+        """Mean and covariance of all coordinates, with other factors for them."""
+        return _normal(self.at, Sites(k, h))
+
     def information(self) -> Table:
         """Of each coordinate by sampling alone, all others known as well as they are."""
         inverse = np.linalg.inv(self.at.sampling + np.diag(self.sites.k))

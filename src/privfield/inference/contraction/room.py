@@ -60,8 +60,8 @@ class RoomForEdges:
         size = contraction_size(self._shape, [*self._fixed, *edges], max_bytes=self.limit)
         return size.complete and size.bytes <= self.limit and size.joint_cells <= self._cells
 
-    def beside(self, edges: Sequence[Pair], candidates: Sequence[Pair]) -> list[Pair]:
-        """The candidates that about fit beside the edges, with today's order of elimination.
+    def beside(self, edges: Sequence[Pair], candidates: Sequence[Pair]) -> list[bool]:
+        """Which candidates about fit beside the edges, with today's order of elimination.
 
         A quick choice: `holds` knows exactly, and finds better orders, but takes much longer.
         """
@@ -72,8 +72,8 @@ class RoomForEdges:
         most = min(self._cells, self.limit / plan.size.bytes * today.total)
         # one more edge multiplies tables by the levels of one of its ends at most
         if today.total * max(self._shape) <= most:
-            return list(candidates)
-        return [pair for pair in candidates if today.with_pair(pair) <= most]
+            return [True] * len(candidates)
+        return [today.with_pair(pair) <= most for pair in candidates]
 
 
 class Cells:

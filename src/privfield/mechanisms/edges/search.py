@@ -108,8 +108,7 @@ class Search:
         if self._room.has_plenty(edges):
             return some
         pairs = [self._all.pairs[k] for k in some.tolist()]
-        fitting = set(self._room.beside(edges, pairs))
-        return np.asarray(some[[pair in fitting for pair in pairs]])
+        return np.asarray(some[np.array(self._room.beside(edges, pairs), bool)])
 
     def _refit(self, some: Positions) -> None:
         """Fit what was released so far, and compare the tables of some candidates with it.
