@@ -234,7 +234,7 @@ def describe(line):
     parts = [graph if graph == "none" else f"{graph} {weight:g}", f"{variables} × {levels}"]
     parts += [f"{share:.0%}" if levels == 2 or share < 0.5 else "–", f"{people:,}"]
     parts += [f"{epsilon:g}" + (", δ" if delta else ""), adjacency, way]
-    parts.append(f"{line['measured']:.0%}")
+    parts += [str(line["studies"]), f"{line['measured']:.0%}"]
     for key in ASKED:
         held, asked, _ = line[key]
         rate = held / max(asked, 1)
@@ -247,9 +247,10 @@ def describe(line):
 
 
 HEAD = (
-    "| graph | variables × levels | share of yes | people | ε | neighbours | released | measured "
-    "| edges | no edges | shares | pairs | conditional | false among clear, % | power |\n"
-    + "|---" * 15
+    "| graph | variables × levels | share of yes | people | ε | neighbours | released | studies "
+    "| measured | edges | no edges | shares | pairs | conditional | false among clear, % "
+    "| power |\n"
+    + "|---" * 16
     + "|"
 )
 

@@ -51,7 +51,7 @@ from privfield.models.mrf import MarkovRandomField
 MOST_PARAMETERS = 2000  # beyond, simulating their covariance takes minutes
 _MOST_CLIQUES = 5000
 _MOST_ERROR = 1.0  # of a strength: beyond, a pair was not measured
-_KNOWN_ERROR, _WIDE = 0.35, 4.0  # of a strength; prior variance of a coordinate in draws
+_KNOWN_ERROR, _WIDE = 0.6, 4.0  # of a strength; prior variance of a coordinate in draws
 
 
 @dataclass(frozen=True, eq=False)
