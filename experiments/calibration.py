@@ -249,9 +249,7 @@ def describe(line):
 HEAD = (
     "| graph | variables × levels | share of yes | people | ε | neighbours | released | studies "
     "| measured | edges | no edges | shares | pairs | conditional | false among clear, % "
-    "| power |\n"
-    + "|---" * 16
-    + "|"
+    "| power |\n" + "|---" * 16 + "|"
 )
 
 
