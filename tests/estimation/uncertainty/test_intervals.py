@@ -473,3 +473,19 @@ def test_a_noisy_total_moves_shares_too():
         (found,) = uncertainty(pf.estimate(m), m).marginals()
         widths.append(found.high[0] - found.low[0])
     assert widths[1] > widths[0]
+
+
+def test_what_chains_simulate_is_taken_where_the_law_stands(monkeypatch):
+    """Beyond exact inference the mean of the sums belongs to the point that was reached."""
+    monkeypatch.setattr(module, "_EXACT_BYTES", 0)
+    p, rng = 21, np.random.default_rng(5)
+    weights = np.zeros((p, p))
+    for i in range(p - 1):
+        weights[i, i + 1] = weights[i + 1, i] = 0.4
+    data = pf.IsingModel(weights).sample(5000, rng, method="independent")
+    learner = pf.IsingLearner(pf.NON_PRIVATE, method="moments").fit(data)
+    found = [
+        [e.estimate, weights[int(e.first[1:]), int(e.second[1:])]] for e in learner.model_.edges()
+    ]
+    estimates, truth = np.array(found).T
+    assert np.abs(estimates - truth).max() < 0.15  # nine standard errors

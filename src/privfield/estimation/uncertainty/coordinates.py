@@ -29,7 +29,6 @@ from privfield.models.mrf import MarkovRandomField
 Scope = tuple[int, ...]
 
 MOST_SPINS = 20  # 2²⁰ states are enumerated
-_CHAIN_WORK = 4e9  # multiplications that simulating a large model's moments may take
 
 
 @lru_cache(maxsize=256)
@@ -58,7 +57,6 @@ class Numbers:
     total: float
     total_deviation: float
     alike: float
-    fixed_mean: Table | None = None  # of the statistics, where the way of fitting implies it
     laplace: float = 0.0  # 1 where noise is Laplace, ½ where it is the mean of four cells of such
 
     @property
@@ -120,7 +118,7 @@ def numbers_of(model: Model, measurements: Any) -> Numbers | None:
     if tuple(model.schema.names) != tuple(theirs):
         raise InputError("measurements must be those of the model: they have other variables.")
     if isinstance(measurements, Moments):
-        return _of_moments(model, measurements)
+        return _of_moments(measurements)
     if measurements.schema.shape != model.schema.shape:
         raise InputError("measurements must be those of the model: they have other levels.")
     if isinstance(measurements, ItemSums):
@@ -144,7 +142,7 @@ def numbers_of(model: Model, measurements: Any) -> Numbers | None:
     )
 
 
-def _of_moments(model: Model, moments: Moments) -> Numbers:
+def _of_moments(moments: Moments) -> Numbers:
     p = len(moments.names)
     pairs = list(zip(*(axis.tolist() for axis in np.triu_indices(p, 1)), strict=True))
     scopes: list[Scope] = [*((i,) for i in range(p)), *pairs]
@@ -152,10 +150,6 @@ def _of_moments(model: Model, moments: Moments) -> Numbers:
     upper = np.triu_indices(p, 1)
     sums = scale * np.concatenate([moments.singles, moments.pairs[upper]])
     variance = 0.0 if moments.noise == "none" else moments.law.deviation**2
-    fixed = None
-    if p > MOST_SPINS:
-        joint = _matched(moments, model)
-        fixed = scale * np.concatenate([joint[0, 1:], joint[1:, 1:][upper]])
     return Numbers(
         (2,) * p,
         tuple(scopes),
@@ -164,8 +158,7 @@ def _of_moments(model: Model, moments: Moments) -> Numbers:
         moments.rows,
         0.0 if moments.total is not None else moments.law.deviation,
         1.0,
-        fixed,
-        1.0 if "laplace" in moments.noise else 0.0,
+        laplace=1.0 if "laplace" in moments.noise else 0.0,
     )
 
 
@@ -187,17 +180,6 @@ def _of_items(sums: ItemSums) -> Numbers:
         0.0 if public else noise * math.sqrt(sum(shape)) / len(shape),
         1.0 if unit is None or unit.rows is None else float(unit.rows),
     )
-
-
-def _matched(moments: Moments, model: Model) -> Table:
-    """The moments of the fitted model, by long chains: their error is far below sampling error."""
-    from privfield.inference.sampling.dense import chain_moments
-
-    wanted = min(20 * moments.rows, _CHAIN_WORK / len(moments.names) ** 2)
-    samples = int(max(100_000, wanted))
-    ising = model.to_ising()
-    rng = np.random.default_rng(0)
-    return chain_moments(ising.weights, ising.field, rng, samples=samples)
 
 
 def contrast(table: Table, shape: Sequence[int], scope: Scope) -> Table:

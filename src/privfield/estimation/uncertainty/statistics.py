@@ -27,6 +27,8 @@ _EXACT_BYTES = 2**27
 _LEAST_SAMPLES = 12_000
 _PER_PARAMETER = 12  # samples: the covariance of statistics is then known to a few percent
 _BLOCK = 4096
+_PER_PERSON = 5  # samples of long chains
+_LEAST_CHAIN, _CHAIN_WORK = 100_000, 1e9  # samples, and multiplications that they may take
 _MOST_GIBBS = 2_000_000  # samples × tables: some seconds
 
 
@@ -156,8 +158,8 @@ def _simulated(model: Model, numbers: Numbers, rng: np.random.Generator) -> Stat
         tables = model._exact.marginals(numbers.scopes)
         parts = [contrast(t, numbers.shape, s) for s, t in zip(numbers.scopes, tables, strict=True)]
         mean = np.concatenate(parts)
-    elif numbers.fixed_mean is not None:
-        mean = numbers.fixed_mean
+    elif _is_pairwise(model, numbers):
+        mean = _chain_mean(model, numbers, rng)
     return Statistics(mean, covariance, len(states), agreed)
 
 
@@ -168,7 +170,7 @@ def _states(
     if exact:
         drawn = model.sample(count, rng, "independent")
         return ((drawn > 0).astype(np.uint8) if drawn.dtype == np.int8 else drawn), True
-    if set(numbers.shape) <= {2} and max(map(len, model._structure()[1])) <= 2:
+    if _is_pairwise(model, numbers):
         from privfield.inference.sampling.dense import ising_states
 
         ising = model.to_ising()
@@ -179,6 +181,25 @@ def _states(
 
     result = sample_gibbs(model.factors, count, rng)
     return result.states, result.converged
+
+
+def _is_pairwise(model: Model, numbers: Numbers) -> bool:
+    return set(numbers.shape) <= {2} and max(map(len, model._structure()[1])) <= 2
+
+
+def _chain_mean(model: Model, numbers: Numbers, rng: np.random.Generator) -> Table:
+    """By long chains: the mean is needed more exactly than the covariance."""
+    from privfield.inference.sampling.dense import chain_moments
+
+    ising = model.to_ising()
+    wanted = min(_PER_PERSON * numbers.total, _CHAIN_WORK / len(ising.field) ** 2)
+    samples = int(max(_LEAST_CHAIN, wanted))
+    joint = chain_moments(ising.weights, ising.field, rng, samples=samples)
+    found = []
+    for scope in numbers.scopes:
+        row, column = (0, *(v + 1 for v in scope))[-2:]
+        found.append(joint[row, column] * 2.0 ** (-len(scope) / 2))
+    return np.array(found)
 
 
 def _features(
