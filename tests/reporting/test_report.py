@@ -486,3 +486,13 @@ def test_an_interrupted_report_leaves_the_old_one(learner, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         write_report(learner.model_, path, progress=stop)
     assert path.read_text() == "old" and len(list(tmp_path.iterdir())) == 1
+
+
+def test_wording_is_shown_with_its_variable(tmp_path):
+    schema = pf.Schema({"A1": ["no", "yes"], "A2": 3}, questions={"A1": "Do you <trust>?"})
+    model = pf.MarkovRandomField(schema, [("A1", "A2")], [np.arange(6.0).reshape(2, 3)])
+    model.save(tmp_path / "m.pf")
+    page = pf.write_report(pf.load(tmp_path / "m.pf"), tmp_path / "r.html").read_text()
+    assert '>A1<span class="question">Do you &lt;trust&gt;?</span></th>' in page
+    assert '"info":"Do you \\u003ctrust\\u003e? · ' in page  # what pointing at the node shows
+    assert page.count('class="question"') == 1

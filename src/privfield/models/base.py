@@ -233,6 +233,17 @@ class Model(ABC):
 
         return on_models.ask(self, question, level)
 
+    def centrality(self, level: float = 0.95) -> Any:
+        """Strength, expected influence, closeness, betweenness and predictability of each variable,
+        and which belong together: with intervals, and how stable the order is.
+
+        Where not all pairs were measured, or noise leaves no information about some, there are no
+        intervals, and `note` says why. `.to_pandas()` has a row for each variable.
+        """
+        from privfield.reporting import on_models
+
+        return on_models.centrality(self, level)
+
     def draws(self, m: int, rng: np.random.Generator | None = None) -> tuple[Any, ...]:
         """`m` models that what was released leaves possible, for analyses that use them all."""
         from privfield.reporting import on_models

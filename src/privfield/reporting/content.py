@@ -19,6 +19,7 @@ from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import Budget
 from privfield.reporting import drawing
 from privfield.reporting import sentences as words
+from privfield.reporting.centrality_table import centrality_table
 from privfield.reporting.edge_table import edge_table
 from privfield.reporting.findings import Findings, summary
 from privfield.words import counted, exact_text
@@ -113,10 +114,14 @@ def graph_page(
     if found.hopeless:
         page["nothing"] = NOTHING
     else:
-        picture = drawing.draw_network(model.schema.names, found.edges, found.marginals, level)
+        questions = {variable.name: variable.question for variable in model.schema.variables}
+        picture = drawing.draw_network(
+            model.schema.names, found.edges, found.marginals, level, questions
+        )
         if picture is not None and found.edges:
             page["network"] = _network(picture, found)
         page["edges"] = edge_table(found, picture)
+    page["centrality"] = centrality_table(model, found, level)
     page["higher"] = _higher(model)
     page["marginals"] = _marginal_table(model, found.marginals, level)
     page["fit"] = None if found.hopeless else _fit(found)
@@ -251,7 +256,7 @@ def _marginal_table(
     for marginal in marginals:
         levels = model.schema[marginal.name].levels
         chosen = range(1, 2) if len(levels) == 2 else range(len(levels))
-        rows += bars(marginal, levels, chosen)
+        rows += bars(marginal, levels, chosen, model.schema[marginal.name].question)
     binary = any(len(v.levels) == 2 for v in model.schema.variables)
     return {
         "heading": "Each variable on its own",
@@ -266,7 +271,7 @@ def _marginal_table(
 
 
 def bars(
-    marginal: MarginalInterval, levels: Sequence[str], chosen: Sequence[int]
+    marginal: MarginalInterval, levels: Sequence[str], chosen: Sequence[int], question: str = ""
 ) -> list[dict[str, Any]]:
     """Rows of a table of shares, with bars."""
     rows = []
@@ -274,6 +279,7 @@ def bars(
         share = marginal.estimate[code]
         row: dict[str, Any] = {
             "name": marginal.name,
+            "question": question,
             "span": len(chosen) if number == 0 else 0,
             "level": levels[code],
             "share": f"{100 * share:.1f}%",

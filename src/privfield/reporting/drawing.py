@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -56,8 +56,9 @@ def draw_network(
     edges: Sequence[EdgeInterval],
     marginals: Sequence[MarginalInterval],
     level: float,
+    questions: Mapping[str, str] | None = None,
 ) -> Drawing | None:
-    """None where there are too many variables for a picture."""
+    """None where there are too many variables for a picture; questions are shown with nodes."""
     if len(names) > MOST_NODES:
         return None
     seen = [edge for edge in edges if _is_drawn(edge)]
@@ -70,12 +71,13 @@ def draw_network(
     links = [(index[edge.first], index[edge.second], magnitude(edge) / largest) for edge in firm]
     spots = positions(len(names), links).tolist()
     shares = {marginal.name: marginal_text(marginal) for marginal in marginals}
+    wording = {name: f"{text} ·" for name, text in (questions or {}).items() if text}
     return Drawing(
         tuple(names),
         tuple((x, y) for x, y in spots),
         node_size(len(names)),
         tuple(drawn),
-        tuple(shares.get(name, "") for name in names),
+        tuple(" ".join(filter(None, [wording.get(name), shares.get(name)])) for name in names),
         sum(edge.verdict == "uncertain" for edge in kept) > MOST_UNCERTAIN,
         len(seen) - len(kept),
     )

@@ -43,6 +43,7 @@ class Findings:
     like: float | None = None
     simulated: int | None = None
     agreed: bool = True
+    law: Uncertainty | ItemUncertainty | None = None
 
     @property
     def hopeless(self) -> bool:
@@ -97,6 +98,7 @@ def _with_law(found: Uncertainty | ItemUncertainty, level: float, negligible: fl
         None if ratio is None else total / (1 + ratio**2),
         found.law.at.statistics.samples,
         found.law.at.statistics.agreed,
+        found,
     )
 
 

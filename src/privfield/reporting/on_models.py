@@ -1,6 +1,6 @@
-"""What a model says of itself: verdicts, answers, draws and figures, with the report's numbers.
+"""What a model says of itself: verdicts, answers, draws, centrality, figures, as in the report.
 
-`Model.edges`, `Model.ask`, `Model.draws` and `Model.plot` lead here.
+`Model.edges`, `Model.ask`, `Model.draws`, `Model.centrality` and `Model.plot` lead here.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import numpy as np
 
 from privfield.checks import check_level
 from privfield.errors import InputError
+from privfield.estimation.uncertainty.centrality import MOST_VARIABLES, Centrality, centrality_of
 from privfield.estimation.uncertainty.counted import Answer, Counted, counted
 from privfield.estimation.uncertainty.intervals import plain_edges, probability_from
 from privfield.estimation.uncertainty.strengths import NEGLIGIBLE, Edges, check_negligible
@@ -70,6 +71,17 @@ def draws(model: Model, m: int, rng: np.random.Generator | None) -> tuple[Model,
             "them nothing is known about how far it may be off."
         )
     return found.draws(m, rng)
+
+
+def centrality(model: Model, level: float = 0.95) -> Centrality:
+    """Of each variable; with intervals where all pairs were measured well enough."""
+    check_level(level)
+    if isinstance(model, NetworkIsing) or len(model.schema) > MOST_VARIABLES:
+        raise InputError(
+            f"centrality is for models of up to {MOST_VARIABLES} variables; this one has "
+            f"{len(model.schema):,}."
+        )
+    return centrality_of(model, known(model), level)
 
 
 def plot(model: Model, path: str | os.PathLike[str] | None, kind: str, **options: Any) -> Any:

@@ -105,7 +105,7 @@ def render(page: dict[str, Any]) -> str:
     network = page.get("network")
     scripts = [_asset("page.js")] + ([_asset("cytoscape.min.js")] if network else [])
     optional = (
-        *("nothing", "peer", "chain", "network", "edges", "higher", "marginals"),
+        *("nothing", "peer", "chain", "network", "edges", "centrality", "higher", "marginals"),
         *("differences", "fit"),
     )
     everything = {

@@ -20,11 +20,14 @@ HELP = """Write a model for other programs. Costs no privacy.
 Example:  [bold]privfield export model.pf --to qgraph -o weights.csv[/bold]
 
 graphml: Cytoscape, Gephi, igraph. json: networkx node-link. uai: inference programs. qgraph: weight
-matrix as CSV for R, and thresholds in a second file next to it. In graphml and json edges carry the
-model's weight and, where it is known, the estimate that is not shrunk with its interval (low, high;
-an end that is not there is infinite), its p-value and its verdict.
+matrix as CSV for R, and thresholds in a second file next to it. r: one .R file with weights,
+intervals, thresholds and communities, which builds a qgraph plot and a list as bootnet's. jasp:
+synthetic people as CSV, which JASP's network module reads. centrality: CSV, a row per variable. In
+graphml, json and r edges carry the model's weight and, where it is known, the estimate that is not
+shrunk with its interval (low, high; an end that is not there is infinite), and its verdict.
 """
-FORMATS = ("graphml", "uai", "qgraph", "json")
+FORMATS = ("graphml", "uai", "qgraph", "json", "r", "jasp", "centrality")
+_PEOPLE = 10_000  # synthetic ones, where their number is not public
 
 
 def export(
@@ -36,8 +39,11 @@ def export(
 ) -> None:
     """Load and write."""
     from privfield.cli.arguments.files import check_output, load_field
+    from privfield.cli.commands.rows import choose_method
     from privfield.estimation.uncertainty.strengths import VERDICTS
+    from privfield.files import csv_bytes, write_bytes
     from privfield.models.export import write_graph, write_qgraph, write_uai
+    from privfield.models.r_export import write_jasp
 
     if to not in FORMATS:
         raise InputError(f"--to must be one of {', '.join(FORMATS)}; got {to!r}.")
@@ -51,6 +57,13 @@ def export(
         write_qgraph(found, *files)
     elif to == "uai":
         write_uai(found, target)
+    elif to == "r":
+        _export_r(found, target)
+    elif to == "jasp":
+        rows = None if found.card is None else found.card.rows
+        write_jasp(found, target, int(rows or _PEOPLE), choose_method(found, "auto"))
+    elif to == "centrality":
+        write_bytes(target, csv_bytes(found.centrality().table()))
     else:
         write_graph(graph_of(found, edges := found.edges()), target, to)
         counts = {"edges": {verdict: edges.count(verdict) for verdict in VERDICTS}}
@@ -61,6 +74,30 @@ def export(
         return
     say_stamp(found.stamp)
     say(f"Wrote {' and '.join(str(file) for file in files)}.")
+
+
+def _export_r(model: Model, target: Path) -> None:
+    from privfield.models.r_export import write_r
+
+    schema, edges = model.schema, model.edges()
+    size = len(schema)
+    names = ("weights", "estimate", "low", "high")
+    numbers: dict[str, list[list[float | None]]] = {
+        name: [[None] * size for _ in range(size)] for name in names
+    }
+    verdicts: list[list[str | None]] = [[None] * size for _ in range(size)]
+    numbers["weights"] = [[0.0] * size for _ in range(size)]
+    for edge in edges:
+        i, j = schema.index(edge.first), schema.index(edge.second)
+        values = (edge.fitted, edge.estimate, edge.low, edge.high)
+        for a, b in ((i, j), (j, i)):
+            for name, value in zip(names, values, strict=True):
+                numbers[name][a][b] = value
+            verdicts[a][b] = edge.verdict
+    groups: dict[str, list[int]] = {}
+    for place, row in enumerate(model.centrality(), 1):
+        groups.setdefault(f"community {row.community}", []).append(place)
+    write_r(model, target, numbers, verdicts, groups, all(edge.signed for edge in edges))
 
 
 def thresholds_path(weights: Path) -> Path:

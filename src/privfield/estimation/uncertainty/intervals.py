@@ -189,7 +189,7 @@ def uncertainty(
 
 def plain_edges(model: Model, level: float = 0.95) -> Edges:
     """The edges of a model whose uncertainty is not known."""
-    schema, scopes = model.schema, _pairs(model)
+    schema, scopes = model.schema, model_pairs(model)
     fitted = coordinates(model, scopes)
     rows = [
         plain_edge(schema, scope, fitted[place])
@@ -216,7 +216,8 @@ def plain_marginals(model: Model) -> tuple[MarginalInterval, ...]:
     )
 
 
-def _pairs(model: Model) -> list[Scope]:
+def model_pairs(model: Model) -> list[Scope]:
+    """Pairs of variables that share a clique."""
     found: set[tuple[int, int]] = set()
     for clique in model._structure()[1]:
         ordered = sorted(clique)

@@ -159,7 +159,7 @@ def _simulated(model: Model, numbers: Numbers, rng: np.random.Generator) -> Stat
         parts = [contrast(t, numbers.shape, s) for s, t in zip(numbers.scopes, tables, strict=True)]
         mean = np.concatenate(parts)
     elif _is_pairwise(model, numbers):
-        mean = _chain_mean(model, numbers, rng)
+        mean = _chain_mean(model, numbers)
     return Statistics(mean, covariance, len(states), agreed)
 
 
@@ -187,13 +187,18 @@ def _is_pairwise(model: Model, numbers: Numbers) -> bool:
     return set(numbers.shape) <= {2} and max(map(len, model._structure()[1])) <= 2
 
 
-def _chain_mean(model: Model, numbers: Numbers, rng: np.random.Generator) -> Table:
-    """By long chains: the mean is needed more exactly than the covariance."""
+def _chain_mean(model: Model, numbers: Numbers) -> Table:
+    """By long chains: the mean is needed more exactly than the covariance.
+
+    They take the same random numbers at every point, so that a search for the point that explains
+    the sums comes to rest.
+    """
     from privfield.inference.sampling.dense import chain_moments
 
     ising = model.to_ising()
     wanted = min(_PER_PERSON * numbers.total, _CHAIN_WORK / len(ising.field) ** 2)
     samples = int(max(_LEAST_CHAIN, wanted))
+    rng = np.random.default_rng(0)
     joint = chain_moments(ising.weights, ising.field, rng, samples=samples)
     found = []
     for scope in numbers.scopes:

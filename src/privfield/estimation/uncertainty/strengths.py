@@ -174,12 +174,17 @@ def plain_edge(schema: Schema, scope: Scope, fitted: Table) -> EdgeInterval:
     """From a pair's coordinates in a model: no interval is known."""
     pair = [schema.variables[v] for v in scope]
     signed = all(variable.is_ordered for variable in pair)
-    if signed:
-        answer = float(trend(*(len(variable.levels) for variable in pair)) @ fitted)
-    else:
-        answer = float(np.linalg.norm(fitted)) / _scale(pair)
+    answer = float(strength_of(schema, scope, fitted))
     names = pair[0].name, pair[1].name
     return EdgeInterval(*names, answer, None, None, signed, fitted=answer)
+
+
+def strength_of(schema: Schema, scope: Scope, values: Table) -> Table:
+    """From a pair's coordinates, the last axis of `values`: with a sign where both are ordered."""
+    pair = [schema.variables[v] for v in scope]
+    if all(variable.is_ordered for variable in pair):
+        return np.asarray(values @ trend(*(len(variable.levels) for variable in pair)))
+    return np.asarray(np.linalg.norm(values, axis=-1) / _scale(pair))
 
 
 def edge_interval(

@@ -1,0 +1,74 @@
+"""The table of variables: how central each is, how predictable, and with whom it belongs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from privfield.estimation.uncertainty.centrality import (
+    MEASURES,
+    MOST_VARIABLES,
+    Centrality,
+    Value,
+    centrality_of,
+    label,
+)
+from privfield.estimation.uncertainty.intervals import Uncertainty
+from privfield.models.base import Model
+from privfield.reporting.drawing import minus
+from privfield.reporting.findings import Findings
+
+_MOST_PLAIN = 30  # variables of models without intervals
+
+
+def centrality_table(model: Model, found: Findings, level: float) -> dict[str, Any] | None:
+    """All variables, the strongest first; None where there are too many, or nothing to say."""
+    most = MOST_VARIABLES if isinstance(found.law, Uncertainty) else _MOST_PLAIN
+    if found.hopeless or not found.edges or not 2 < len(model.schema) <= most:
+        return None
+    values = centrality_of(model, found.law, level)
+    shown = [m for m in MEASURES if any(getattr(row, m).estimate is not None for row in values)]
+    order = sorted(values, key=lambda row: -(row.strength.estimate or 0.0))
+    return {
+        "texts": [*_texts(values), *[values.note] * bool(values.note)],
+        "caption": "Variables in the network"
+        + f", with {level:.0%} intervals where they are known" * (not values.note),
+        "columns": [label(measure).capitalize() for measure in shown],
+        "rows": [
+            {
+                "name": row.name,
+                "cells": [_cell(getattr(row, measure)) for measure in shown],
+                "community": row.community,
+            }
+            for row in order
+        ],
+        "order": ["" if m not in values.order else f"{values.order[m]:.0%}" for m in shown],
+    }
+
+
+def _texts(values: Centrality) -> list[str]:
+    texts = [
+        "Strength is the sum of the strengths of a variable’s edges, expected influence the same "
+        "with their signs, in two steps together with what its neighbours pass on; closeness and "
+        "betweenness go by shortest paths, whose steps are 1 ÷ strength. Predictability is the "
+        "share of a variable’s variance that all others explain. Communities are groups with more "
+        "and stronger edges within than between them."
+    ]
+    if values.order:
+        texts.append(
+            "Values are the middle of draws from all networks that the released numbers leave "
+            "possible. The last line says how far these draws agree on the order: the share of "
+            "pairs of variables of which the same one has more (50% is chance). Betweenness has "
+            "no interval: it jumps from network to network."
+        )
+    return texts
+
+
+def _cell(value: Value) -> dict[str, str]:
+    if value.estimate is None:
+        return {"value": "", "interval": ""}
+    small = (
+        ""
+        if value.low is None
+        else f"{minus(value.low, '.2g')} to {minus(value.high or 0.0, '.2g')}"
+    )
+    return {"value": minus(value.estimate, ".2g"), "interval": small}
