@@ -17,6 +17,7 @@ from privfield.planning.needs import alone, apart, budget_needed, rows_needed
 from privfield.planning.request import check_study
 from privfield.planning.screen import screen_text, table_text
 from privfield.planning.table1 import live_table
+from privfield.planning.theorems import Calculated, theorems_of
 from privfield.planning.verdict import METRICS, advice, assumption, verdict
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import Budget, budget_from_json
@@ -155,6 +156,10 @@ class Plan(PlanFacts):
     def table1_rows(self) -> list[dict[str, Any]]:
         """The same as plain values."""
         return [asdict(row) for row in self.table]
+
+    def theorems(self) -> tuple[Calculated, ...]:
+        """What the theorems of Zhang et al. (2020) say of this study: proved, or orders only."""
+        return theorems_of(self)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values for `json.dumps`; `Plan.from_json` gives an equal plan back."""
