@@ -14,6 +14,7 @@ import tracemalloc
 import numpy as np
 
 import privfield as pf
+from privfield.data.row_table import RowTable
 from privfield.mechanisms.frank_wolfe.gradients import BLOCK, Gradients
 from privfield.mechanisms.frank_wolfe.ising import IsingFrankWolfe
 from privfield.mechanisms.frank_wolfe.laws import Best
@@ -50,7 +51,7 @@ def our_step(data):
     """Seconds of one gradient of all nodes and the choice of their vertices, at some iterate."""
     p = data.shape[1]
     regressions = private(p, 10).regressions
-    rows = Rows(iter([data]), lambda: iter([data]), None, 2.0**33)
+    rows = Rows(RowTable(lambda key: iter([data]), True), None, 2.0**33)
     rows.load()
     sums = Gradients(regressions, rows, 100, 2.0**33)
     fixed = sums.targets_times_features()

@@ -58,6 +58,7 @@ PUBLIC = {  # loaded when first asked for: `privfield --help` needs none; types:
     "ReleasedScore": "privfield.mechanisms.scores.score",
     "Schema": "privfield.schema",
     "SGDLearner": "privfield.learners.sgd",
+    "SparkFiles": "privfield.data.spark.files",
     "SparseLogistic": "privfield.learners.sparse_logistic",
     "StructureLearner": "privfield.learners.structure",
     "write_report": "privfield.reporting.report",

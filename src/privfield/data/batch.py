@@ -22,6 +22,9 @@ class CodedBatch:
     rows: int
     weights: NDArray[np.int64] | None = None  # whole numbers on a public grid; None means 1 each
 
+    def __len__(self) -> int:
+        return self.rows
+
 
 def code_dtype(levels: int) -> type[np.uint8] | type[np.uint16]:
     """The dtype of the codes of a variable with that many levels."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -115,46 +115,63 @@ def check(data: Any, schema: Schema) -> CheckReport:
     protected by any noise.
     """
     table = open_table(data, schema)
-    variables = schema.variables
-    codes = table.source.holds_codes
-    checkers = [Coder(each, checking_rule(each), codes) for each in variables]
-    readers = {
-        name: Coder(schema[name], reading_rule(schema[name]), codes)
-        for rule in schema.forbidden
-        for name, _ in rule
-    }
-    found = np.zeros((len(variables), 3), np.int64)
-    broken = np.zeros(len(schema.forbidden), np.int64)
-    people = _PeopleCounter(schema.unit) if schema.unit is not None else None
-    rows = ragged = 0
-    for raw in table.source.read():
-        rows += raw.rows
-        ragged += raw.rows if raw.ragged else 0
-        for position, checker in enumerate(checkers):
-            found[position] += np.bincount(checker.code(raw.columns[position]), minlength=3)
-        broken += _broken(schema, readers, raw)
-        if people is not None:
-            people.add(raw.columns[-1])
+    task = CheckSums(schema, table.source.holds_codes)
+    numbers = table.scan(task).tolist()
+    rows, ragged = numbers[:2]
+    found = iter(numbers[2:])
+    variables = [
+        VariableCheck(each.name, next(found), each.missing, next(found), _unknown_as(each))
+        for each in schema.variables
+    ]
+    forbidden = [RuleCheck(_rule_text(rule), next(found)) for rule in schema.forbidden]
+    people, without, over, left_out = found
+    limited = schema.unit is not None and schema.unit.rows is not None
     return CheckReport(
         rows,
         ragged,
-        tuple(
-            VariableCheck(
-                each.name,
-                int(counts[MISSING]),
-                each.missing,
-                int(counts[UNKNOWN]),
-                _unknown_as(each),
-            )
-            for each, counts in zip(variables, found, strict=True)
-        ),
-        tuple(
-            RuleCheck(_rule_text(rule), int(count))
-            for rule, count in zip(schema.forbidden, broken, strict=True)
-        ),
-        None if people is None else people.result(),
+        tuple(variables),
+        tuple(forbidden),
+        None
+        if schema.unit is None
+        else PeopleCheck(people, without, over if limited else None, left_out),
         _guesses(schema, table.source.kinds),
     )
+
+
+@dataclass(frozen=True)
+class CheckSums:
+    """All numbers of a report, in its order: an `Aggregate` of rows as they came."""
+
+    schema: Schema
+    codes: bool
+
+    @property
+    def cells(self) -> int:
+        """Of rows, variables, rules and people."""
+        return 2 + 2 * len(self.schema) + len(self.schema.forbidden) + 4
+
+    def partial(self, batches: Iterator[RawBatch]) -> NDArray[np.int64]:
+        """Over rows among which are all of each person, or none."""
+        schema, variables = self.schema, self.schema.variables
+        checkers = [Coder(each, checking_rule(each), self.codes) for each in variables]
+        readers = {
+            name: Coder(schema[name], reading_rule(schema[name]), self.codes)
+            for rule in schema.forbidden
+            for name, _ in rule
+        }
+        found = np.zeros((len(variables), 3), np.int64)
+        broken = np.zeros(len(schema.forbidden), np.int64)
+        people = _PeopleCounter(schema.unit)
+        rows = ragged = 0
+        for raw in batches:
+            rows += raw.rows
+            ragged += raw.rows if raw.ragged else 0
+            for position, checker in enumerate(checkers):
+                found[position] += np.bincount(checker.code(raw.columns[position]), minlength=3)
+            broken += _broken(schema, readers, raw)
+            people.add(raw)
+        values = found[:, [MISSING, UNKNOWN]].ravel()
+        return np.concatenate([[rows, ragged], values, broken, people.result()]).astype(np.int64)
 
 
 def _guesses(schema: Schema, kinds: Sequence[str]) -> tuple[GuessCheck, ...]:
@@ -180,22 +197,22 @@ def _broken(schema: Schema, readers: dict[str, Coder], raw: RawBatch) -> NDArray
 
 
 class _PeopleCounter:
-    def __init__(self, unit: Person) -> None:
-        self._limit = unit.rows
+    def __init__(self, unit: Person | None) -> None:
+        self._unit = unit
         self._people = People()
         self._rows = 0
 
-    def add(self, ids: Any) -> None:
-        self._rows += len(ids)
-        self._people.count(ids)
+    def add(self, raw: RawBatch) -> None:
+        if self._unit is not None:
+            self._rows += raw.rows
+            self._people.count(raw.columns[-1])
 
-    def result(self) -> PeopleCheck:
+    def result(self) -> list[int]:
+        """People, rows without an id, people over the limit, rows beyond it."""
         rows = self._people.rows
-        without = self._rows - int(rows.sum())
-        if self._limit is None:
-            return PeopleCheck(rows.size, without, None, 0)
-        over = np.maximum(rows - self._limit, 0)
-        return PeopleCheck(rows.size, without, int((over > 0).sum()), int(over.sum()))
+        limit = None if self._unit is None else self._unit.rows
+        over = np.maximum(rows - limit, 0) if limit is not None else np.zeros(0, np.int64)
+        return [rows.size, self._rows - int(rows.sum()), int((over > 0).sum()), int(over.sum())]
 
 
 _HOLDS = {

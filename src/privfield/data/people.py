@@ -78,15 +78,14 @@ class People:
         self._rows[: len(self._numbers)] += np.bincount(own, minlength=len(self._numbers))
         return people
 
-    def shares(self, ids: Any) -> NDArray[np.int64]:
-        """The weight of each row: `WEIGHT_GRID` over its person's number of rows, rounded down.
+    def shares(self, people: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The weight of each row by the number of its person: an equal share of `WEIGHT_GRID`.
 
-        The weights of one person sum to at most `WEIGHT_GRID`, even if rows were added since they
-        were counted: those weigh nothing, and neither do rows without an id.
+        It is rounded down. The weights of one person sum to at most `WEIGHT_GRID`, even if rows
+        were added since they were counted: those weigh nothing, and neither do rows without an id.
         """
         from privfield.data.coding import kernels
 
-        people = self.numbers(ids)
         self._shared = np.pad(self._shared, (0, self._rows.size - self._shared.size))
         weights = np.empty(people.size, np.int64)
         kernels.share(people, WEIGHT_GRID, self._rows, self._shared, weights)

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from privfield.data.row_table import Rows, RowTable, codes_of
 from privfield.data.signs import check_variables, open_signs
+from privfield.data.sources.base import check_here
 from privfield.data.table import open_table
 from privfield.errors import InputError
 from privfield.schema import Schema
-
-Rows = NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -47,16 +46,17 @@ def open_rows(data: Any, schema: Schema | None, variables: Variables) -> Callabl
     """
     columns = len(variables.names)
     if variables.binary:
-        signs = open_signs(data, schema)[0]
-        return lambda key: _stack(signs(key), columns, np.int8)
-    assert schema is not None
-    table = open_table(data, schema)
-    kind: type = np.uint8 if max(variables.shape) <= 256 else np.uint16
-    return lambda key: _stack(
-        (np.stack(batch.columns, axis=1) for batch in table.batches(key)), columns, kind
-    )
+        kind: type = np.int8
+        rows = open_signs(data, schema)
+    else:
+        assert schema is not None
+        kind = np.uint8 if max(variables.shape) <= 256 else np.uint16
+        rows = RowTable.of(open_table(data, schema), codes_of)
+    if rows.table is not None:
+        check_here(rows.table.source)
 
+    def read(key: int) -> Rows:
+        empty: Rows = np.empty((0, columns), kind)
+        return np.concatenate([empty, *(b.astype(kind, copy=False) for b in rows.read(key))])
 
-def _stack(batches: Iterator[Rows], columns: int, kind: type) -> Rows:
-    empty: Rows = np.empty((0, columns), kind)
-    return np.concatenate([empty, *(batch.astype(kind, copy=False) for batch in batches)])
+    return read

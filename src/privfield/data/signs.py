@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privfield.data.batch import CodedBatch
+from privfield.data.row_table import RowTable
 from privfield.data.sources.base import batch_rows, check_array
-from privfield.data.table import Table, open_table
+from privfield.data.table import open_table
 from privfield.errors import InputError
 from privfield.schema import Schema, check_schema, spin_names
 
@@ -24,27 +26,24 @@ def read_signs(data: Any, schema: Schema | None = None) -> Iterator[Signs]:
     Arrays are read by one public rule: a value above 0 is +1, anything else (NaN too) is −1.
     Frames and files need a schema whose variables all have two levels: the second level is +1.
     """
-    return open_signs(data, schema)[0](0)
+    return open_signs(data, schema).read(0)
 
 
-def open_signs(
-    data: Any, schema: Schema | None = None
-) -> tuple[Callable[[int], Iterator[Signs]], bool]:
-    """What starts to read the rows with a key, and whether it may again; opens the source once."""
+def open_signs(data: Any, schema: Schema | None = None) -> RowTable:
+    """The rows of −1 and +1 of any data, with everything public about it checked."""
     if schema is not None:
         check_two_levels(schema)
     if isinstance(data, np.ndarray):
         check_array(data)
         if schema is not None:
             open_table(data, schema)  # checks the number of columns and the privacy unit
-        return lambda key: _array_signs(data), True
+        return RowTable(lambda key: _array_signs(data), True)
     if schema is None:
         raise InputError(
             "schema is needed to read a frame or a file: a pf.Schema with two levels per variable. "
             "Without one, pass a 2-D numpy array (a value above 0 is +1, anything else −1)."
         )
-    table = open_table(data, schema)
-    return lambda key: _table_signs(table, key), table.passes
+    return RowTable.of(open_table(data, schema), signs_of)
 
 
 def stack_signs(data: Any, schema: Schema | None = None) -> Signs:
@@ -60,10 +59,15 @@ def _array_signs(data: NDArray[Any]) -> Iterator[Signs]:
         yield np.where(data[start : start + most] > 0, np.int8(1), np.int8(-1))
 
 
-def _table_signs(table: Table, key: int) -> Iterator[Signs]:
-    for batch in table.batches(key):
-        ones = np.stack([column > 0 for column in batch.columns], axis=1)
-        yield np.where(ones, np.int8(1), np.int8(-1))
+def signs_of(batch: CodedBatch) -> Signs:
+    """The second level is +1."""
+    ones = np.stack([column > 0 for column in batch.columns], axis=1)
+    return np.where(ones, np.int8(1), np.int8(-1))
+
+
+def codes_of_signs(signs: Signs) -> CodedBatch:
+    """The way back."""
+    return CodedBatch(tuple((column > 0).astype(np.uint8) for column in signs.T), len(signs))
 
 
 def check_variables(

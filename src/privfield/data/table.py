@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privfield.data.aggregate import Aggregate, Counts, told
 from privfield.data.batch import CodedBatch
 from privfield.data.choice import Choice
 from privfield.data.coding.coder import Coder
 from privfield.data.coding.rules import reading_rule
 from privfield.data.people import WEIGHT_GRID, People
-from privfield.data.sources.base import RawBatch, Source, check_ids
+from privfield.data.sources.base import RawBatch, Source, check_ids, is_elsewhere
 from privfield.data.sources.find import find_source
 from privfield.errors import InputError
 from privfield.privacy.adjacency import ROW, Unit
 from privfield.privacy.randomness import Randomness
+from privfield.privacy.terms import Terms
 from privfield.schema import Schema, check_schema
 
 _Owned = tuple[NDArray[np.int64], CodedBatch]  # rows, and the number of the person of each
@@ -76,6 +78,7 @@ class Table:
 
     schema: Schema
     source: Source = field(repr=False)  # what it holds is private
+    coded: bool = False  # whether its batches are coded and chosen already
 
     @property
     def passes(self) -> bool:
@@ -89,19 +92,56 @@ class Table:
         known = getattr(self.source, "count_rows", None)
         return known() if known is not None else sum(batch.rows for batch in self.source.read())
 
+    def aggregate(
+        self, task: Aggregate[CodedBatch], key: int = 0, terms: Terms | None = None
+    ) -> Counts:
+        """Read the records: the task's sums over all rows that count, see `batches`.
+
+        Whoever listens on these `terms` hears how far it is.
+        """
+        if not self.is_elsewhere:
+            return task.partial(told(self.batches(key), terms))
+        if terms is not None:
+            terms.tell("counting")
+        tell = terms.tell if terms is not None and terms.rows_are_public else None
+        source: Any = self.source
+        found: Counts = source.total(Sums(self.schema, self.coded, task, key), task.cells, tell)
+        return found
+
+    def scan(self, task: Aggregate[RawBatch]) -> Counts:
+        """The task's sums over all rows as they came, each person's in one piece."""
+        if not self.is_elsewhere:
+            return task.partial(self.source.read())
+        source: Any = self.source
+        found: Counts = source.total(task.partial, task.cells)
+        return found
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether rows stay on a cluster, so that `batches` is refused."""
+        return is_elsewhere(self.source)
+
+    def cached(self, key: int = 0) -> Table:
+        """The same rows, coded and chosen with that key, for many passes."""
+        if not self.is_elsewhere:
+            return Table(self.schema, Batches(list(self.batches(key)), True), coded=True)
+        source: Any = self.source
+        kept = source.cached(Coding(self.schema, key), self.schema.shape)
+        return Table(self.schema, kept, coded=True)
+
     def batches(self, key: int = 0) -> Iterator[CodedBatch]:
-        """Read the records: coded rows in table order, a bounded number at a time.
+        """Coded rows in table order, a bounded number at a time.
 
         Rows that count nothing (no id, or not chosen among those of their person) are left out.
         Where people have a limit, `key` decides which of their rows count: see `row_key`.
         """
-        rows = self.source.read()
+        rows: Iterator[Any] = self.source.read()
         unit = self.schema.unit
+        if self.coded:
+            return rows
         if unit is None:
             return self._all(rows)
-        if unit.rows is not None:
-            return self._chosen(rows, unit.rows, key)
-        return self._shared(rows)
+        return self._chosen(rows, unit.rows, key) if unit.rows is not None else self._shared(rows)
 
     def _all(self, rows: Iterator[RawBatch]) -> Iterator[CodedBatch]:
         coders = self._coders()
@@ -110,18 +150,8 @@ class Table:
 
     def _chosen(self, rows: Iterator[RawBatch], limit: int, key: int) -> Iterator[CodedBatch]:
         """Count, look at people with too many rows, and read what counts: up to three passes."""
-        coders, people = self._coders(), People()
-        held: list[_Owned] = []  # what can be read only once
-        for raw in rows:
-            owners = people.count(raw.columns[-1])
-            if not self.passes:
-                held.append((owners, _code(coders, raw)))
-
-        def again() -> Iterator[_Owned]:
-            for raw in self.source.read() if self.passes else ():
-                yield people.numbers(raw.columns[-1]), _code(coders, raw)
-            yield from held
-
+        people = People()
+        again = self._counted(rows, people)
         choice = Choice(people.ids, people.rows.copy(), self.schema.shape, limit, key)
         if choice.is_needed:
             for owners, batch in again():
@@ -134,25 +164,80 @@ class Table:
                 yield _filtered(batch, keep)
 
     def _shared(self, rows: Iterator[RawBatch]) -> Iterator[CodedBatch]:
-        coders, people = self._coders(), People()
-        for raw in rows:
-            people.count(raw.columns[-1])
-        for raw in self.source.read():
-            weights = people.shares(raw.columns[-1])
+        """Count, then share: two passes."""
+        people = People()
+        for owners, batch in self._counted(rows, people)():
+            weights = people.shares(owners)
             if weights.any():
-                coded = _code(coders, raw)
-                yield _filtered(CodedBatch(coded.columns, coded.rows, weights), weights > 0)
+                yield _filtered(CodedBatch(batch.columns, batch.rows, weights), weights > 0)
+
+    def _counted(self, rows: Iterator[RawBatch], people: People) -> Callable[[], Iterator[_Owned]]:
+        """Count the rows of people; what is returned reads them again, coded, with their owners."""
+        coders = self._coders()
+        held: list[_Owned] = []  # what can be read only once
+        for raw in rows:
+            owners = people.count(raw.columns[-1])
+            if not self.passes:
+                held.append((owners, _code(coders, raw)))
+
+        def again() -> Iterator[_Owned]:
+            for raw in self.source.read() if self.passes else ():
+                yield people.numbers(raw.columns[-1]), _code(coders, raw)
+            yield from held
+
+        return again
 
     def _coders(self) -> list[Coder]:
         codes = self.source.holds_codes
         return [Coder(each, reading_rule(each), codes) for each in self.schema.variables]
 
 
+@dataclass(eq=False)
+class Batches:
+    """A source of batches that are there already: in memory, or passing by once."""
+
+    rows: Iterable[Any] = field(repr=False)
+    passes: bool
+    holds_codes: bool = False
+    kinds: list[str] = field(default_factory=list)
+
+    def read(self) -> Iterator[Any]:
+        """As they are."""
+        return iter(self.rows)
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """A task's sums over part of a table, where the rows are; made of public things only."""
+
+    schema: Schema
+    coded: bool
+    task: Aggregate[CodedBatch]
+    key: int
+
+    def __call__(self, rows: Iterator[Any]) -> Counts:
+        """Of these batches."""
+        return Table(self.schema, Batches(rows, False), self.coded).aggregate(self.task, self.key)
+
+
+@dataclass(frozen=True, eq=False)
+class Coding:
+    """Coded rows of part of a table, where the rows are."""
+
+    schema: Schema
+    key: int
+
+    def __call__(self, rows: Iterator[Any]) -> Iterator[CodedBatch]:
+        """Of these batches."""
+        return Table(self.schema, Batches(rows, False)).batches(self.key)
+
+
 def open_table(data: Any, schema: Schema) -> Table:
     """Find out where the rows come from and check everything public about it; read no record.
 
     `data` is a path, a glob or a folder of CSV, Parquet, SPSS or Stata files, anything that speaks
-    the Arrow stream protocol, or a numpy array of codes in the schema's column order.
+    the Arrow stream protocol, a numpy array of codes in the schema's column order, or a Spark frame
+    or `pf.SparkFiles`, whose rows stay where they are.
     """
     check_schema(schema)
     unit = schema.unit

@@ -14,6 +14,7 @@ from scipy.stats import binom
 
 import privfield as pf
 from privfield.audit.run import audit_mechanism
+from privfield.data.row_table import RowTable
 from privfield.mechanisms.frank_wolfe import mechanism
 from privfield.mechanisms.frank_wolfe.gradients import BLOCK, Gradients, GroupRegressions
 from privfield.mechanisms.frank_wolfe.ising import IsingFrankWolfe
@@ -54,7 +55,7 @@ def ising(p, radius):
 
 
 def sums_for(regressions, rows, steps, digits=None, max_bytes=2.0**30):
-    held = Rows(lambda key: iter([rows]), True, digits, max_bytes)
+    held = Rows(RowTable(lambda key: iter([rows]), True), digits, max_bytes)
     held.load()
     return Gradients(regressions, held, steps, max_bytes)
 
@@ -140,7 +141,7 @@ def test_however_the_rows_are_held_the_gradients_are_the_same():
         (None, 60_000),
         (None, 0),
     ]:
-        held = Rows(lambda key: iter([rows]), True, digits, memory)
+        held = Rows(RowTable(lambda key: iter([rows]), True), digits, memory)
         held.load()
         seen = []
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import privfield as pf
+from privfield.data.row_table import RowTable
 from privfield.estimation.trajectories import pairwise_from_trajectory
 from privfield.mechanisms.frank_wolfe.gradients import Gradients
 from privfield.mechanisms.frank_wolfe.mechanism import run_steps
@@ -31,7 +32,7 @@ def regressions_of(shape, geometry):
 
 
 def follow(task, rows, path, signs, digits=None):
-    held = Rows(lambda key: iter([rows]), True, digits, 2.0**30)
+    held = Rows(RowTable(lambda key: iter([rows]), True), digits, 2.0**30)
     held.load()
     seen = []
 

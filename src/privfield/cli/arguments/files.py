@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privfield.data.sources.paths import check_data_path, nearby
+from privfield.data.sources.paths import check_data_path, is_remote, nearby
 from privfield.errors import InputError
 
 if TYPE_CHECKING:
@@ -41,13 +41,23 @@ def check_output(path: str, force: bool, suffixes: Sequence[str] = ()) -> Path:
     return target
 
 
-def open_data(path: str, schema: Schema) -> Table:
-    """The table in a file; reads its header only."""
+def named_data(path: str, spark: str | None) -> Any:
+    """What a command reads: files on this machine, or by the tasks of Spark."""
+    if spark is None:
+        return path
+    from privfield.data.spark.files import SparkFiles
+    from privfield.data.spark.session import start_session
+
+    return SparkFiles(start_session(spark), path)
+
+
+def open_data(path: str, schema: Schema, data: Any = None) -> Table:
+    """The table in a file, or in `data` of that name; reads its header only."""
     from privfield.data.table import open_table
 
     with typed(path):
         try:
-            return open_table(path, schema)
+            return open_table(path if data is None else data, schema)
         except InputError as error:
             alone = "It has 1 column." in str(error) and len(schema) > 1
             hint = " Its cells must be separated by commas, semicolons or tabs." * alone
@@ -58,7 +68,7 @@ def open_data(path: str, schema: Schema) -> Table:
 def typed(path: str) -> Iterator[None]:
     """Point out files of other programs; errors about this file speak of FILE."""
     check_data_path(path)
-    if not os.path.exists(path) and not glob.has_magic(path):
+    if not (os.path.exists(path) or glob.has_magic(path) or is_remote(path)):
         raise InputError(f"FILE: there is no file {path!r}.{nearby(path)}")
     try:
         yield

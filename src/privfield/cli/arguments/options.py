@@ -61,6 +61,14 @@ DataFile = Annotated[
         help="CSV, Parquet, SPSS or Stata: one file, a folder, or a quoted 'glob*.parquet'.",
     ),
 ]
+Spark = Annotated[
+    str | None,
+    typer.Option(
+        "--spark",
+        metavar="MASTER",
+        help="Read on Spark: local[2], spark://host:7077, yarn; default under spark-submit.",
+    ),
+]
 SchemaFile = Annotated[
     str, typer.Option("--schema", "-s", metavar="S", help="The schema file that `init` began.")
 ]

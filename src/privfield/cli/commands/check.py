@@ -16,16 +16,22 @@ charged, because nothing may leave.
 """
 
 
-def check(file: options.DataFile, schema: options.SchemaFile, json: options.Json = False) -> None:
+def check(
+    file: options.DataFile,
+    schema: options.SchemaFile,
+    spark: options.Spark = None,
+    json: options.Json = False,
+) -> None:
     """Count, and show to the owner."""
-    from privfield.cli.arguments.files import open_data, read_schema
+    from privfield.cli.arguments.files import named_data, open_data, read_schema
     from privfield.cli.terminal.bars import bars
     from privfield.data.check import check as count
 
     rules = read_schema(schema)
-    open_data(file, rules)
+    data = named_data(file, spark)
+    open_data(file, rules, data)
     with bars("reading"):
-        found = count(file, rules)
+        found = count(data, rules)
     if json:
         say_json({"PRIVATE": "for the data's owner only; never publish or store", **asdict(found)})
     else:

@@ -56,6 +56,7 @@ def fit(
         ),
     ] = None,
     max_memory: Annotated[str | None, options.text("8GB", "What exact inference may use.")] = None,
+    spark: options.Spark = None,
     insecure_seed: options.Seed = None,
     yes: options.Yes = False,
     force: options.Force = False,
@@ -65,7 +66,7 @@ def fit(
     from privfield.checks import check_bytes
     from privfield.cli.arguments.budget import in_words, read_budget
     from privfield.cli.arguments.cliques import read_cliques
-    from privfield.cli.arguments.files import check_output, open_data, read_schema
+    from privfield.cli.arguments.files import check_output, named_data, open_data, read_schema
     from privfield.cli.commands.learners import (
         check_choices,
         kind_for,
@@ -86,7 +87,8 @@ def fit(
     target = check_output(output, force)
     rules = read_schema(schema)
     wanted = read_cliques(cliques, rules)
-    open_data(file, rules)  # refuses what cannot be read
+    data = named_data(file, spark)
+    open_data(file, rules, data)  # refuses what cannot be read
     purse = Spending(ledger, total, job, budget, adjacency)
     common: dict[str, Any] = {
         "budget": budget,
@@ -98,7 +100,7 @@ def fit(
     size = None if max_memory is None else check_bytes(max_memory, "--max-memory")
     with purse.watch(None), bars("counting rows"):
         study = table_study(
-            *(file, rules, budget, adjacency),
+            *(data, rules, budget, adjacency),
             declared_rows=n,
             model=kind_for(method, rules, wanted, budget),
             listed=None if isinstance(wanted, str) else tuple(map(rules.clique, wanted)),
@@ -117,7 +119,7 @@ def fit(
         doubt = HOPELESS if is_hopeless(ways[0], study) else ""
         totals = {} if study.guessed else {"counting": study.n}
         with purse.pay(learner, yes, totals=totals, doubt=doubt):
-            learner.fit(file)
+            learner.fit(data)
             if learner.model_.card is None:
                 attach_card(learner)
             model = labelled(learner.model_, rules)

@@ -11,11 +11,14 @@ import os
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from itertools import chain, islice
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate, chain, islice
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privfield.data.aggregate import Counts
 from privfield.data.batch import CodedBatch, code_dtype
 from privfield.data.counting.plan import (
     JOINT_CELLS,
@@ -29,7 +32,6 @@ from privfield.errors import InputError
 
 __all__ = ["CountPlan", "count_tables", "plan_counts"]
 
-Counts = NDArray[np.int64]
 Piece = tuple[CodedBatch, slice]  # some rows of one batch
 
 MAX_WEIGHT = 1 << 62
@@ -76,6 +78,36 @@ def count_tables(
     del first  # the stream holds it now, and lets it go
     rows = _run(_blocks(pieces, layout.block_rows), layout, groups, threads)
     return _results(plan, groups, rows)
+
+
+@dataclass(frozen=True)
+class TableCounts:
+    """The tables of a plan, cell after cell: an `Aggregate` of coded rows."""
+
+    plan: CountPlan
+
+    @cached_property
+    def _ends(self) -> list[int]:
+        shape = self.plan.shape
+        return list(accumulate(cells_of(shape, clique) for clique in self.plan.cliques))
+
+    @property
+    def cells(self) -> int:
+        """Of all tables."""
+        return self._ends[-1] if self._ends else 0
+
+    def partial(self, batches: Iterator[CodedBatch]) -> Counts:
+        """Count some of the rows."""
+        tables = count_tables(batches, self.plan.shape, self.plan.cliques, plan=self.plan)
+        return np.concatenate([np.empty(0, np.int64), *(table.ravel() for table in tables)])
+
+    def tables(self, counts: Counts) -> list[Counts]:
+        """The cells of each clique as its table."""
+        shape, starts = self.plan.shape, [0, *self._ends]
+        return [
+            counts[start:end].reshape([shape[column] for column in clique])
+            for clique, start, end in zip(self.plan.cliques, starts, self._ends, strict=False)
+        ]
 
 
 def _processors() -> int:

@@ -99,13 +99,14 @@ class SequenceSource:
 
     @cached_property
     def _table(self) -> Any:
-        from privfield.data.sources.base import check_ids
+        from privfield.data.sources.base import check_here, check_ids
         from privfield.data.sources.find import find_source
 
         person, sequence, state = self.columns
         wanted = [state, person] if sequence is None else [state, sequence, person]
         source = find_source(self.data, wanted, has_ids=True)
         check_ids(source, person)
+        check_here(source)
         return source
 
     @cached_property

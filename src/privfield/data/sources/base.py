@@ -49,6 +49,17 @@ class Source(Protocol):
         """Start over and yield at most `batch_rows` rows at a time, in table order."""
 
 
+def is_elsewhere(source: Source) -> bool:
+    """Whether rows stay where they are, on a cluster; `read` says then what cannot be done."""
+    return hasattr(source, "total")
+
+
+def check_here(source: Source) -> None:
+    """Refuse rows that stay on a cluster, for work that needs all of them in memory."""
+    if is_elsewhere(source):
+        source.read()
+
+
 def check_array(data: Any) -> None:
     """Refuse arrays by shape or dtype, never by value."""
     if isinstance(data, np.ma.MaskedArray):

@@ -68,7 +68,11 @@ class CsvFile:
         """By reading them."""
         return sum(batch.rows for batch in self.read())
 
-    def read(self) -> Iterator[RawBatch]:
+    def parts(self) -> list[None]:
+        """Only the whole: where a record ends depends on all quotes before it."""
+        return [None]
+
+    def read(self, part: None = None) -> Iterator[RawBatch]:
         """Yield the wanted columns as dictionaries of bytes, and then the ragged rows."""
         if self._header.empty:
             return

@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -13,7 +14,6 @@ from privfield.data.coding.coder import is_text
 from privfield.data.guard import guarded, guarded_items
 from privfield.data.sources.base import (
     RawBatch,
-    Source,
     batch_rows,
     check_names,
     check_type,
@@ -22,6 +22,7 @@ from privfield.data.sources.base import (
 )
 from privfield.data.sources.csv import CsvFile
 from privfield.data.sources.header import first_record, read_headers
+from privfield.data.sources.paths import is_remote
 from privfield.data.sources.survey import SurveyFile
 from privfield.errors import InputError
 from privfield.schema.codebook import SURVEYS, survey_metadata
@@ -37,7 +38,7 @@ _ALL_BUFFERS = 2**26  # of all columns together
 
 def open_files(
     path: str, wanted: Sequence[str], has_ids: bool, levels: Mapping[str, Sequence[str]]
-) -> Source:
+) -> FileSource:
     """The files at a path, in the order of their names, with headers and types checked.
 
     `levels` are those of the schema, which may speak of a survey's labels or of its codes.
@@ -47,7 +48,7 @@ def open_files(
     if len(kinds) > 1:
         raise InputError(f"path: {path!r} mixes files of several kinds; keep to one.")
     if kinds == {"csv"}:
-        return FileSource([CsvFile(each, wanted) for each in paths])
+        return FileSource([CsvFile(each, wanted) for each in paths], paths)
     files: list[Any] = [
         ParquetFile(each, wanted, has_ids)
         if kinds == {"parquet"}
@@ -59,7 +60,7 @@ def open_files(
             f"path: {wanted[-1]!r} is text in some of the files and a number in others; "
             "give it one type."
         )
-    return FileSource(files)
+    return FileSource(files, paths)
 
 
 def column_names(path: str) -> tuple[list[str], list[str]]:
@@ -102,10 +103,19 @@ class FileSource:
     passes = True
     holds_codes = False
 
-    def __init__(self, files: Sequence[Any]) -> None:
-        self._files = files
+    def __init__(self, files: Sequence[Any], paths: Sequence[str]) -> None:
+        self._files, self.paths = files, paths
         kinds = zip(*(file.kinds for file in files), strict=True)
         self.kinds = ["float" if "float" in each else each[0] for each in kinds]
+
+    @property
+    def is_csv(self) -> bool:
+        """Whether they are CSV files."""
+        return isinstance(self._files[0], CsvFile)
+
+    def pieces(self) -> list[Piece]:
+        """What can be read apart from the rest: row groups of Parquet files, whole CSV files."""
+        return [Piece(file, part) for file in self._files for part in file.parts()]
 
     def count_rows(self) -> int:
         """How many rows there are: most files say so, CSV files are read."""
@@ -115,6 +125,19 @@ class FileSource:
         """Yield the rows of each file in turn."""
         for file in self._files:
             yield from file.read()
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Part of a file."""
+
+    file: Any
+    part: int | None
+
+    def read(self) -> Iterator[RawBatch]:
+        """Yield its rows."""
+        found: Iterator[RawBatch] = self.file.read(self.part)
+        return found
 
 
 class ParquetFile:
@@ -140,8 +163,14 @@ class ParquetFile:
 
         return int(pq.read_metadata(self._path).num_rows)
 
-    def read(self) -> Iterator[RawBatch]:
-        """Yield the wanted columns."""
+    def parts(self) -> range:
+        """Its row groups."""
+        import pyarrow.parquet as pq
+
+        return range(pq.read_metadata(self._path).num_row_groups)
+
+    def read(self, part: int | None = None) -> Iterator[RawBatch]:
+        """Yield the wanted columns, of one row group or of all."""
         import pyarrow.parquet as pq
 
         problem = f"path: {self._path!r} cannot be read: it is damaged or has changed."
@@ -154,7 +183,8 @@ class ParquetFile:
         )
         with file:
             rows = batch_rows(len(self._wanted))
-            batches = file.iter_batches(batch_size=rows, columns=self._wanted)
+            groups = None if part is None else [part]
+            batches = file.iter_batches(batch_size=rows, row_groups=groups, columns=self._wanted)
             for batch in guarded_items(batches, problem):
                 columns = [batch.column(name) for name in self._wanted]
                 yield from cut(columns, batch.num_rows)
@@ -173,6 +203,11 @@ def _values(kind: Any) -> Any:
 
 
 def _find(path: str) -> list[str]:
+    if is_remote(path):
+        raise InputError(
+            f"path: {path!r} is on a remote file system, which Spark reads: pass "
+            "pf.SparkFiles(spark, path), or --spark on the command line. Or copy the files here."
+        )
     if os.path.isdir(path):
         names = sorted(os.listdir(path))
         found = [os.path.join(path, n) for n in names if not n.startswith((".", "_"))]

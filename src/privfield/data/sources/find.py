@@ -26,7 +26,7 @@ from privfield.errors import InputError
 ACCEPTED = (
     "a path or glob of CSV, Parquet, SPSS or Stata files, a frame that speaks the Arrow stream "
     "protocol (pandas from 2.2, polars, DuckDB, pyarrow), a mapping of names to columns, "
-    "or a 2-D numpy array of codes"
+    "a 2-D numpy array of codes, a Spark DataFrame or pf.SparkFiles"
 )
 
 
@@ -41,6 +41,19 @@ def find_source(
     With `has_ids`, the last of the wanted columns tells people apart. `levels` are those of a
     schema, if there is one.
     """
+    module = type(data).__module__
+    if module.startswith("pyspark.sql.") and hasattr(data, "mapInArrow"):
+        from privfield.data.spark.source import SparkSource
+
+        return SparkSource(data, wanted, has_ids)
+    if module == "privfield.data.spark.files":
+        found: Source = data.open(wanted, has_ids, levels or {})
+        return found
+    if module.startswith("pyspark."):
+        raise InputError(
+            f"data must be a DataFrame of pyspark.sql; got {type(data).__qualname__} of {module}. "
+            "A pandas-on-Spark frame is one after data.to_spark()."
+        )
     if isinstance(data, str | os.PathLike):
         from privfield.data.sources.files import open_files
 

@@ -15,6 +15,11 @@ _OTHER_PROGRAMS = {
 }
 
 
+def is_remote(path: str) -> bool:
+    """Whether it is an address such as s3a://bucket/table, not a path on this machine."""
+    return "://" in path
+
+
 def check_data_path(path: str) -> None:
     """Point out files of other programs; what is left is checked where it is opened."""
     suffix = Path(path).suffix.lower()

@@ -12,8 +12,6 @@ from typing import Any, Unpack
 import numpy as np
 
 from privfield.algebra.contrasts import Scope
-from privfield.data.batch import CodedBatch
-from privfield.data.counting.plan import CountPlan
 from privfield.data.table import open_table, row_key, unit_of, unit_weight, weight_grid
 from privfield.errors import InputError
 from privfield.estimation.tables.running_fit import RunningFit
@@ -38,7 +36,7 @@ from privfield.mechanisms.forecasting.forecast import Forecast, refused
 from privfield.mechanisms.forecasting.study import Study
 from privfield.mechanisms.tables.design import Task
 from privfield.mechanisms.tables.measurements import Measurements
-from privfield.mechanisms.tables.mechanism import counted_batches, plan_tables
+from privfield.mechanisms.tables.mechanism import count_of_tables
 from privfield.mechanisms.worlds import in_a_crowd, small_tables
 from privfield.privacy.budgets import ZCDP, ApproxDP, Budget, NonPrivate, PureDP
 from privfield.privacy.mechanism import Mechanism, Run, World
@@ -174,11 +172,11 @@ class EdgeSelection(Mechanism[Selection]):
     def open(self, data: Any) -> Run[Selection]:
         """Count all candidate tables in one pass, then choose, test and measure draw by draw."""
         table, terms = open_table(data, self.schema), self.terms
-        plan = plan_tables(self.schema, self._scopes)
+        counting = count_of_tables(self.schema, self._scopes)
 
         def run(randomness: Randomness) -> Selection:
-            batches = table.batches(row_key(self.schema, randomness))
-            candidates, counts = self._count(counted_batches(batches, terms), plan)
+            cells = table.aggregate(counting, row_key(self.schema, randomness), terms)
+            candidates, counts = self._split(counting.tables(cells))
             total = int(counts[()]) if terms.rows_are_public else None
 
             def publish(pieces: Sequence[Piece]) -> Measurements:
@@ -205,14 +203,9 @@ class EdgeSelection(Mechanism[Selection]):
     def _scopes(self) -> list[Scope]:
         return [*self._choice[0], *((v,) for v in range(len(self.schema)))]
 
-    def _count(
-        self, batches: Iterator[CodedBatch], plan: CountPlan
-    ) -> tuple[Candidates, ExactTables]:
-        """Every candidate table, every variable and the total, in one pass."""
-        from privfield.data.counting.count import count_tables
-
+    def _split(self, tables: list[Counts]) -> tuple[Candidates, ExactTables]:
+        """Every candidate table, every variable and the total."""
         pairs, scopes = self._choice[0], self._scopes
-        tables = count_tables(batches, self.schema.shape, scopes, plan=plan)
         candidates = Candidates(pairs, tables[: len(pairs)])
         singles = dict(zip(scopes[len(pairs) :], tables[len(pairs) :], strict=True))
         singles[()] = np.asarray(singles[0,].sum())

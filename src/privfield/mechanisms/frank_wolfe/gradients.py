@@ -5,7 +5,7 @@ docs/privacy/frank-wolfe.md: why no rounding occurs.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfield.mechanisms.frank_wolfe.laws import BlockChoice
-from privfield.mechanisms.frank_wolfe.rows import Codes, Rows
+from privfield.mechanisms.frank_wolfe.rows import Block, Codes, Rows
 from privfield.mechanisms.frank_wolfe.steps import (
     LEVEL,
     ResidualTable,
@@ -133,6 +133,80 @@ class GroupRegressions(Regressions):
         return outcome[:, 0], outcome[:, 1:].astype(np.int8)
 
 
+@dataclass(frozen=True, eq=False)
+class TargetSums:
+    """Σ over rows of y x: an `Aggregate` of blocks."""
+
+    regressions: Regressions
+    kind: Any  # of floats in which sums over a block are exact
+
+    @property
+    def cells(self) -> int:
+        """One line per regression."""
+        return self.regressions.count * self.regressions.columns
+
+    def partial(self, batches: Iterator[Block]) -> Whole:
+        """Sum over some of the rows."""
+        regressions = self.regressions
+        total = np.zeros((regressions.count, regressions.columns))
+        for codes, counts in batches:
+            left = regressions.targets(codes).astype(self.kind)
+            if counts is not None:
+                left *= counts[:, np.newaxis]
+            total += left.T @ regressions.features(codes).astype(self.kind, copy=False)
+        return total.astype(np.int64).ravel()
+
+
+@dataclass(frozen=True, eq=False)
+class ResidualSums(TargetSums):
+    """Σ over rows of (entry of the margin) · x, after the last step `moves` to `chosen`.
+
+    Margins are worked out from the iterate, or moved where they are kept.
+    """
+
+    table: ResidualTable
+    iterate: Whole
+    chosen: NDArray[np.intp]
+    moves: Whole
+    margins: list[NDArray[Any]] | None
+    margin_kind: Any
+
+    def partial(self, batches: Iterator[Block]) -> Whole:
+        """Sum over some of the rows."""
+        from privfield.mechanisms.frank_wolfe.kernels import look_up, move_and_look_up
+
+        regressions, table, margins = self.regressions, self.table, self.margins
+        exact: Any = np.float32 if table.reach <= 2**24 and regressions.limit == 1 else np.float64
+        weights = None if margins is not None else self.iterate.T.astype(exact)
+        total = np.zeros((regressions.count, regressions.columns))
+        space = np.empty((0, regressions.count), self.kind)
+        columns, shift = self.chosen.astype(np.uint64), np.uint64(table.shift)
+        values = table.values.astype(self.kind)
+        for number, (codes, counts) in enumerate(batches):
+            features = regressions.features(codes)
+            if len(space) < len(codes):
+                space = np.empty((len(codes), regressions.count), self.kind)
+            out = space[: len(codes)]
+            if margins is not None:
+                if number == len(margins):
+                    margins.append(np.zeros(out.shape, self.margin_kind))
+                move_and_look_up(
+                    *(margins[number], features, columns, self.moves),
+                    *(values, table.reach, shift, out),
+                )
+            else:
+                found = features.astype(exact, copy=False) @ weights
+                if regressions.offsets is not None:
+                    found -= np.rint(table.per_target * regressions.offsets(codes))
+                look_up(found, values, table.reach, shift, out)
+            if regressions.partial:
+                out *= regressions.targets(codes) != 0
+            if counts is not None:
+                out *= counts[:, np.newaxis]
+            total += out.T @ features.astype(self.kind, copy=False)
+        return total.astype(np.int64).ravel()
+
+
 class Gradients:
     """Sums over all rows, exact in whole numbers; margins are kept where memory allows."""
 
@@ -154,48 +228,18 @@ class Gradients:
         )
 
     def targets_times_features(self) -> Whole:
-        """Σ over rows of y x: one line per regression. Starts the margins at 0."""
-        regressions = self.regressions
-        total = np.zeros((regressions.count, regressions.columns))
-        for codes, counts in self.rows.blocks(self._block):
-            targets = regressions.targets(codes)
-            left = targets.astype(self._float)
-            if counts is not None:
-                left *= counts[:, np.newaxis]
-            total += left.T @ regressions.features(codes).astype(self._float, copy=False)
-            if self._margins is not None:
-                self._margins.append(np.zeros(targets.shape, self._whole))
-        return total.astype(np.int64)
+        """`TargetSums`, one line per regression."""
+        return self._sum(TargetSums(self.regressions, self._float))
 
     def residuals_times_features(
         self, table: ResidualTable, iterate: Whole, chosen: NDArray[np.intp], moves: Whole
     ) -> Whole:
-        """Σ over rows of (entry of the margin) · x, after the last step `moves` to `chosen`."""
-        from privfield.mechanisms.frank_wolfe.kernels import look_up, move_and_look_up
+        """`ResidualSums`, one line per regression."""
+        step = (table, iterate, chosen, moves)
+        return self._sum(
+            ResidualSums(self.regressions, self._float, *step, self._margins, self._whole)
+        )
 
-        regressions = self.regressions
-        exact: Any = np.float32 if table.reach <= 2**24 and regressions.limit == 1 else np.float64
-        weights = None if self._margins is not None else iterate.T.astype(exact)
-        total = np.zeros((regressions.count, regressions.columns))
-        space = np.empty((self._block, regressions.count), self._float)
-        columns, shift = chosen.astype(np.uint64), np.uint64(table.shift)
-        values = table.values.astype(self._float)
-        for number, (codes, counts) in enumerate(self.rows.blocks(self._block)):
-            features = regressions.features(codes)
-            out = space[: len(codes)]
-            if self._margins is not None:
-                move_and_look_up(
-                    *(self._margins[number], features, columns, moves),
-                    *(values, table.reach, shift, out),
-                )
-            else:
-                margins = features.astype(exact, copy=False) @ weights
-                if regressions.offsets is not None:
-                    margins -= np.rint(table.per_target * regressions.offsets(codes))
-                look_up(margins, values, table.reach, shift, out)
-            if regressions.partial:
-                out *= regressions.targets(codes) != 0
-            if counts is not None:
-                out *= counts[:, np.newaxis]
-            total += out.T @ features.astype(self._float, copy=False)
-        return total.astype(np.int64)
+    def _sum(self, task: TargetSums) -> Whole:
+        found = self.rows.aggregate(task, self._block)
+        return found.reshape(self.regressions.count, self.regressions.columns)

@@ -51,7 +51,7 @@ class SpinFrankWolfe(FrankWolfe):
         p = len(self.names)
         if isinstance(data, np.ndarray) and data.ndim == 2 and data.shape[1] != p:
             raise InputError(f"data must have {p} columns; got {data.shape[1]}.")
-        return Rows(*open_signs(data, self.schema), Digits((2,) * p, -1, 2), self.max_bytes)
+        return Rows(open_signs(data, self.schema), Digits((2,) * p, -1, 2), self.max_bytes)
 
 
 @dataclass(frozen=True, eq=False)

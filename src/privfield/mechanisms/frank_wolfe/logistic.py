@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privfield.data.row_table import RowTable
 from privfield.errors import InputError
 from privfield.mechanisms.frank_wolfe.gradients import Regressions
 from privfield.mechanisms.frank_wolfe.mechanism import FrankWolfe, check_width
@@ -81,7 +82,7 @@ class LogisticFrankWolfe(FrankWolfe):
                 part = slice(start, start + _BATCH)
                 yield self.code(features[part], labels[part])
 
-        return Rows(read, True, None, self.max_bytes)
+        return Rows(RowTable(read, True), None, self.max_bytes)
 
     def code(self, features: NDArray[Any], labels: NDArray[Any]) -> Codes:
         """Whole numbers for some rows, the label last."""

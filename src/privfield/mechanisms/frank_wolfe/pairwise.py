@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privfield.data.row_table import RowTable, codes_of
 from privfield.data.table import open_table, unit_of
 from privfield.errors import InputError
 from privfield.mechanisms.forecasting.forecast import Forecast
@@ -108,14 +109,8 @@ class PairwiseFrankWolfe(FrankWolfe):
 
     def open_rows(self, data: Any) -> Rows:
         """As codes of levels."""
-        table = open_table(data, self.schema)
-
-        def read(key: int) -> Iterator[Codes]:
-            for batch in table.batches(key):
-                yield np.stack(batch.columns, axis=1)
-
-        digits = Digits(self.schema.shape)
-        return Rows(read, table.passes, digits, self.max_bytes)
+        table = RowTable.of(open_table(data, self.schema), codes_of)
+        return Rows(table, Digits(self.schema.shape), self.max_bytes)
 
     @classmethod
     def forecast(cls, study: Study, way: str) -> Forecast:

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privfield.data.aggregate import Aggregate, Counts, RowCount
+from privfield.data.row_table import RowTable
+
 Codes = NDArray[Any]
+Block = tuple[Codes, NDArray[np.int64] | None]  # rows, and how many times each counts
 
 _MOST_PATTERNS = 1 << 16
 
 
 @dataclass(frozen=True)
 class Digits:
-    """Each value of column j is low + step · d with a digit d from 0 to radix[j] − 1."""
+    """Each value of column j is low + step · d with a digit d from 0 to radix[j] − 1.
+
+    An `Aggregate` of rows, which counts how often each possible row occurs.
+    """
 
     radix: tuple[int, ...]
     low: int = 0
@@ -26,37 +33,43 @@ class Digits:
     @property
     def few(self) -> bool:
         """Whether all possible rows can be listed: a question about public numbers."""
-        return math.prod(self.radix) <= _MOST_PATTERNS
+        return self.cells <= _MOST_PATTERNS
 
-    def count(self, batches: Iterator[Codes]) -> tuple[Codes, NDArray[np.int64], int]:
-        """The different rows, how often each occurs, and how many there are in all."""
-        counts = np.zeros(math.prod(self.radix), np.int64)
-        dtype: Any = np.int8
+    @property
+    def cells(self) -> int:
+        """How many rows are possible."""
+        return math.prod(self.radix)
+
+    def partial(self, batches: Iterator[Codes]) -> NDArray[np.int64]:
+        """How often each possible row occurs."""
+        counts = np.zeros(self.cells, np.int64)
         for batch in batches:
-            dtype = batch.dtype
             number = np.zeros(len(batch), np.int64)
             for column, levels in zip(batch.T, self.radix, strict=True):
                 number *= levels
                 number += (column.astype(np.int64) - self.low) // self.step
             counts += np.bincount(number, minlength=counts.size)
-        found = np.flatnonzero(counts)
-        rows = np.empty((found.size, len(self.radix)), dtype)
-        rest = found.copy()
+        return counts
+
+    def rows(self, numbers: NDArray[np.intp]) -> Codes:
+        """The possible rows with these numbers."""
+        small = self.low + self.step * max(self.radix) <= 128
+        rows = np.empty((numbers.size, len(self.radix)), np.int8 if small else np.uint16)
+        rest = numbers.copy()
         for j in range(len(self.radix) - 1, -1, -1):
             rows[:, j] = self.low + self.step * (rest % self.radix[j])
             rest //= self.radix[j]
-        return rows, counts[found], int(counts.sum())
+        return rows
 
 
 @dataclass
 class Rows:
     """The rows of a source. How they are held changes no result, only time and memory.
 
-    `read` starts a pass with the key of `Table.batches`; it can do so again where it `passes`.
+    A table that is elsewhere is read there, at each pass.
     """
 
-    read: Callable[[int], Iterator[Codes]]
-    passes: bool
+    table: RowTable
     digits: Digits | None
     max_bytes: float
     total: int = 0
@@ -72,30 +85,57 @@ class Rows:
     def load(self, key: int = 0) -> None:
         """Read all rows once; keep them where they fit, or where they cannot be read again."""
         self._key = key
-        first = self.read(key)
         if self.digits is not None and self.digits.few:
-            rows, self.counts, self.total = self.digits.count(first)
-            self._held = [rows]
+            self.counts = self.table.aggregate(self.digits, key)
+            found = np.flatnonzero(self.counts)
+            self.counts, self.total = self.counts[found], int(self.counts.sum())
+            self._held = [self.digits.rows(found)]
+            return
+        if self.table.is_elsewhere:
+            self.table, self._held = self.table.cached(key), None
+            self.total = int(self.table.aggregate(RowCount())[0])
             return
         kept: list[Codes] = []
         used = 0
-        for batch in first:
+        for batch in self.table.read(key):
             self.total += len(batch)
             used += batch.nbytes
-            if used <= self.max_bytes or not self.passes:
+            if used <= self.max_bytes or not self.table.passes:
                 kept.append(batch)
             else:
                 kept.clear()
-        self._held = kept if used <= self.max_bytes or not self.passes else None
+        self._held = kept if used <= self.max_bytes or not self.table.passes else None
 
-    def blocks(self, size: int) -> Iterator[tuple[Codes, NDArray[np.int64] | None]]:
-        """Pieces of at most that many rows, with the number of times each row counts."""
-        if self.counts is not None and self._held is not None:
-            for start in range(0, len(self.counts), size):
-                part = slice(start, start + size)
-                yield self._held[0][part], self.counts[part]
-            return
-        batches = iter(self._held) if self._held is not None else self.read(self._key)
-        for batch in batches:
+    def aggregate(self, task: Aggregate[Block], size: int) -> Counts:
+        """Sums over all rows, in blocks of at most that many rows."""
+        if self._held is None:
+            return self.table.aggregate(InBlocks(task, size), self._key)
+        return task.partial(self.blocks(size))
+
+    def blocks(self, size: int) -> Iterator[Block]:
+        """Pieces of at most that many rows of those in memory."""
+        for batch in self._held or ():
             for start in range(0, len(batch), size):
-                yield batch[start : start + size], None
+                part = slice(start, start + size)
+                yield batch[part], None if self.counts is None else self.counts[part]
+
+
+@dataclass(frozen=True)
+class InBlocks:
+    """An `Aggregate` of rows by one of blocks."""
+
+    task: Aggregate[Block]
+    size: int
+
+    @property
+    def cells(self) -> int:
+        """Those of the task."""
+        return self.task.cells
+
+    def partial(self, batches: Iterator[Codes]) -> Counts:
+        """Of batches cut into blocks."""
+        return self.task.partial(
+            (batch[start : start + self.size], None)
+            for batch in batches
+            for start in range(0, len(batch), self.size)
+        )

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfield.checks import check_declared_rows, check_whole
+from privfield.data.aggregate import RowCount
 from privfield.data.signs import check_variables, open_signs
 from privfield.data.table import row_key
 from privfield.errors import InputError
@@ -179,23 +180,24 @@ class PseudolikelihoodGradients(Additive[PseudolikelihoodTrajectory]):
     def open(self, data: Any) -> Run[PseudolikelihoodTrajectory]:
         """Read all rows, then one draw for each step."""
         check_variables(data, self.schema, self.names if self.schema is None else None)
-        read, terms, p = open_signs(data, self.schema)[0], self.terms, len(self.names)
+        table, terms, p = open_signs(data, self.schema), self.terms, len(self.names)
         (steps, clip), law = self.settings, self.priced[0]
 
         def run(randomness: Randomness) -> PseudolikelihoodTrajectory:
             terms.tell("reading")
-            batches = read(row_key(self.schema, randomness))
-            signs = np.concatenate([np.empty((0, p), np.int8), *batches])
-            rows = float(check_declared_rows(self.declared_rows) or max(1, len(signs)))
+            signs = table.cached(row_key(self.schema, randomness))
+            rows = check_declared_rows(self.declared_rows)
+            if rows is None:
+                rows = max(1, int(signs.aggregate(RowCount())[0]))
             joint = np.zeros((p, p + 1))
             found = np.empty((steps, p * (p + 1) // 2), np.int64)
             noise = Noise.on(law, found.shape[1])
             for step in range(steps):
-                exact = clipped_gradient(_chunks(signs), joint, clip * (WEIGHT * CHANCE) ** 2)
+                exact = signs.aggregate(ClippedGradient(joint, clip * (WEIGHT * CHANCE) ** 2))
                 found[step] = randomness.draw("gradient", noise, exact)
-                joint = _move(joint, found[step], rows, float(self.width))
+                joint = _move(joint, found[step], float(rows), float(self.width))
                 terms.tell("noisy gradients", step + 1)
-            numbers = (1 / (WEIGHT * CHANCE), law.scale, float(self.width), rows)
+            numbers = (1 / (WEIGHT * CHANCE), law.scale, float(self.width), float(rows))
             return PseudolikelihoodTrajectory(
                 self.names, found, *numbers, self.cost, terms.adjacency, terms.stamp
             )
@@ -239,6 +241,29 @@ def check_settings(
     return count, square
 
 
+@dataclass(frozen=True)
+class ClippedGradient:
+    """`clipped_gradient` as an `Aggregate` of rows of ±1."""
+
+    joint: NDArray[np.float64]
+    square: Fraction
+
+    @property
+    def cells(self) -> int:
+        """Pairs and single variables."""
+        p = len(self.joint)
+        return p * (p + 1) // 2
+
+    def partial(self, batches: Iterator[NDArray[np.int8]]) -> NDArray[np.int64]:
+        """Sum over some of the rows."""
+        chunks = (
+            batch[start : start + _CHUNK]
+            for batch in batches
+            for start in range(0, len(batch), _CHUNK)
+        )
+        return clipped_gradient(chunks, self.joint, self.square)
+
+
 def clipped_gradient(
     chunks: Iterator[NDArray[np.int8]], joint: NDArray[np.float64], square: Fraction
 ) -> NDArray[np.int64]:
@@ -266,11 +291,6 @@ def clipped_gradient(
         cross += (z.T @ scaled).astype(np.int64)  # sums below 2⁵³ are exact
         single += scaled.sum(axis=0).astype(np.int64)
     return np.concatenate([(cross + cross.T)[np.triu_indices(p, 1)], single])
-
-
-def _chunks(signs: NDArray[np.int8]) -> Iterator[NDArray[np.int8]]:
-    for start in range(0, len(signs), _CHUNK):
-        yield signs[start : start + _CHUNK]
 
 
 @lru_cache(maxsize=1)

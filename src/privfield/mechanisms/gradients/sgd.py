@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfield.checks import check_whole
+from privfield.data.sources.base import check_here
 from privfield.data.table import Table, open_table, row_key
 from privfield.errors import InputError
 from privfield.mechanisms.tables.mechanism import check_cells, check_cliques
@@ -196,6 +197,7 @@ class StochasticGradients(Mechanism[SGDTrajectory]):
     def open(self, data: Any) -> Run[SGDTrajectory]:
         """Read all rows, then one sample and one draw for each step."""
         table, terms, law = open_table(data, self.schema), self.terms, self.law
+        check_here(table.source)
         marginals = _marginals(self.schema, self.cliques)
         cells = CellNumbers(self.schema, self.cliques)
         steps, learning_rate = int(self.steps), float(self.learning_rate)

@@ -11,6 +11,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from privfield.data.counting.count import TableCounts
+from privfield.data.counting.plan import plan_counts
 from privfield.data.signs import open_signs
 from privfield.data.table import open_table
 from privfield.errors import InputError
@@ -26,7 +28,7 @@ from privfield.mechanisms.graphs.margins import (
 from privfield.mechanisms.graphs.mechanism import StableGraph
 from privfield.mechanisms.graphs.release import StructureRelease, named_edges
 from privfield.mechanisms.graphs.votes import Decision
-from privfield.mechanisms.moments.moments import sum_moments
+from privfield.mechanisms.moments.moments import MomentSums
 from privfield.mechanisms.worlds import rows_of
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.mechanism import Run, World
@@ -164,10 +166,10 @@ class CorrelationGraph(StatisticGraph):
 
     def opened(self, data: Any) -> Callable[[], Found]:
         """Sums of products and of single variables."""
-        signs = open_signs(data, self.schema)[0]
+        table, sums = open_signs(data, self.schema), MomentSums(len(self.names))
 
         def find() -> Found:
-            pairs, singles, rows = sum_moments(signs(0), len(self.names))
+            pairs, singles, rows = sums.split(table.aggregate(sums))
             statistics = covariances(pairs, singles, rows) if self.centred else pairs
             unit = rows**2 if self.centred else rows
             return *threshold_graph(statistics, self.bound * unit), rows
@@ -241,23 +243,19 @@ def _pair_tables(
     data: Any, schema: Schema | None, variables: int, pairs: list[Edge]
 ) -> Callable[[], tuple[list[Any], int]]:
     """Check everything public; what is returned counts the pairs' tables and the rows."""
-    from privfield.data.counting.count import count_tables, plan_counts
-
     if schema is None:
-        signs = open_signs(data)[0]
+        signs, sums = open_signs(data), MomentSums(variables)
 
         def count_signs() -> tuple[list[Any], int]:
-            moments = sum_moments(signs(0), variables)
+            moments = sums.split(signs.aggregate(sums))
             return [_table_of_signs(*moments, i, j) for i, j in pairs], moments[2]
 
         return count_signs
     table = open_table(data, schema)
-
-    wanted = [*pairs, (0,)]
-    plan = plan_counts(schema.shape, wanted)
+    counting = TableCounts(plan_counts(schema.shape, [*pairs, (0,)]))
 
     def count() -> tuple[list[Any], int]:
-        *found, single = count_tables(table.batches(), schema.shape, wanted, plan=plan)
+        *found, single = counting.tables(table.aggregate(counting))
         return found, int(single.sum())
 
     return count

@@ -12,7 +12,8 @@ from typing import Any
 from numpy.typing import NDArray
 
 from privfield.checks import check_degree, check_one_of, check_whole
-from privfield.data.rows import Rows, Variables, open_rows
+from privfield.data.row_table import Rows
+from privfield.data.rows import Variables, open_rows
 from privfield.data.table import known_rows, row_key, unit_of
 from privfield.errors import InputError
 from privfield.mechanisms.forecasting.forecast import Forecast

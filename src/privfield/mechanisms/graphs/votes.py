@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privfield.data.rows import Rows
+from privfield.data.row_table import Rows
 from privfield.privacy.laws import Whole
 from privfield.privacy.randomness import Entropy
 from privfield.privacy.stability import CERTAIN, majority_stability, mode_stability

@@ -16,7 +16,7 @@ from privfield.mechanisms.forecasting.calls import learner_call
 from privfield.mechanisms.forecasting.forecast import Forecast, refused
 from privfield.mechanisms.forecasting.study import Study
 from privfield.mechanisms.moments.forecast import forecast_moments, forecast_threshold
-from privfield.mechanisms.moments.moments import Moments, sum_moments
+from privfield.mechanisms.moments.moments import Moments, MomentSums
 from privfield.mechanisms.worlds import small_tables
 from privfield.privacy.adjacency import Adjacency, Sensitivity
 from privfield.privacy.budgets import Budget, NonPrivate
@@ -96,23 +96,24 @@ class SecondMoments(Additive[Moments]):
     def open(self, data: Any) -> Run[Moments]:
         """Sum in one pass, then one draw of noise for all numbers."""
         check_variables(data, self.schema, self.names if self.schema is None else None)
-        read, terms, size = open_signs(data, self.schema)[0], self.terms, len(self.names)
+        table, terms, size = open_signs(data, self.schema), self.terms, len(self.names)
 
         def run(randomness: Randomness) -> Moments:
             terms.tell("counting")
-            batches = read(row_key(self.schema, randomness))
-            pairs, singles, rows = sum_moments(batches, size)
+            sums = MomentSums(size)
+            found = table.aggregate(sums, row_key(self.schema, randomness))
+            pairs, singles, rows = sums.split(found)
             upper = np.triu_indices(size, 1)
             count = [] if terms.rows_are_public else [rows]
             exact = np.concatenate([pairs[upper], singles, np.array(count, np.int64)])
             terms.tell("adding noise")
             law = self.priced[0]
             noisy = randomness.draw("moments", Noise.on(law, exact.size), exact)
-            found = np.zeros_like(pairs)
-            found[upper] = noisy[: len(upper[0])]
+            shown = np.zeros_like(pairs)
+            shown[upper] = noisy[: len(upper[0])]
             return Moments(
                 self.names,
-                found + found.T,
+                shown + shown.T,
                 noisy[len(upper[0]) :][:size],
                 law.name,
                 law.scale,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -80,6 +80,28 @@ class Moments(Released):
     def __repr__(self) -> str:
         noise = f"{self.noise} noise of scale {self.scale:.4g}"
         return self._shown(f"Moments of {len(self.names)} variables, {noise}")
+
+
+@dataclass(frozen=True)
+class MomentSums:
+    """`sum_moments` as one vector: an `Aggregate` of rows of ±1."""
+
+    variables: int
+
+    @property
+    def cells(self) -> int:
+        """Pairs, singles and the number of rows."""
+        return self.variables**2 + self.variables + 1
+
+    def partial(self, batches: Iterator[NDArray[np.int8]]) -> NDArray[np.int64]:
+        """Sum over some of the rows."""
+        pairs, singles, rows = sum_moments(batches, self.variables)
+        return np.concatenate([pairs.ravel(), singles, np.array([rows], np.int64)])
+
+    def split(self, sums: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+        """As `sum_moments` gives them."""
+        p = self.variables
+        return sums[: p * p].reshape(p, p), sums[p * p : -1], int(sums[-1])
 
 
 def sum_moments(

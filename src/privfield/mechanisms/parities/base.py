@@ -89,17 +89,16 @@ class ParityMechanism(Mechanism[ParityAnswers]):
 
     def open(self, data: Any) -> Run[ParityAnswers]:
         """Sum all parities in one pass; everything else follows from the sums."""
-        read = open_signs(data, self.schema)[0]
+        table = open_signs(data, self.schema)
         if isinstance(data, np.ndarray) and data.shape[1] != self.variables:
             raise InputError(f"data must have {self.variables} columns; got {data.shape[1]}.")
 
         def run(randomness: Randomness) -> ParityAnswers:
             self.terms.tell("counting parities")
-            counts, rows = ParitySums(self.variables, self.order).of(
-                read(row_key(self.schema, randomness))
-            )
+            sums = ParitySums(self.variables, self.order)
+            found = table.aggregate(sums, row_key(self.schema, randomness))
             self.terms.tell("answering parities")
-            return self._answer(counts, rows, randomness)
+            return self._answer(found[:-1], int(found[-1]), randomness)
 
         return run
 
@@ -218,11 +217,22 @@ def check_parity_order(order: object, variables: int) -> int:
 # -- exact sums of products of ±1 variables, 64 rows at a time ------------------------------------
 
 
+@dataclass(frozen=True)
 class ParitySums:
-    """Sums over rows of Π_{j in I} x_j for all `parity_sets`, of one set of rows or of many."""
+    """Sums over rows of Π_{j in I} x_j for all `parity_sets`: an `Aggregate` of rows of ±1."""
 
-    def __init__(self, variables: int, order: int) -> None:
-        self._sizes = [_sets_of_size(variables, size) for size in range(1, order + 1)]
+    variables: int
+    order: int
+
+    @property
+    def cells(self) -> int:
+        """The parities, and the number of rows."""
+        return count_sets(self.variables, self.order) + 1
+
+    def partial(self, batches: Iterator[NDArray[np.int8]]) -> NDArray[np.int64]:
+        """As `of`, in one vector."""
+        sums, rows = self.of(batches)
+        return np.append(sums, rows)
 
     def of(self, batches: Iterable[NDArray[np.int8]]) -> tuple[NDArray[np.int64], int]:
         """The sums over all rows of these batches, and how many rows there are.
@@ -232,12 +242,13 @@ class ParitySums:
         """
         from privfield.mechanisms.parities.kernels import add_odd_rows
 
-        odd = [np.zeros(len(sets), np.int64) for sets in self._sizes]
+        sizes = [_sets_of_size(self.variables, size) for size in range(1, self.order + 1)]
+        odd = [np.zeros(len(sets), np.int64) for sets in sizes]
         rows = 0
         for batch in batches:
             for start in range(0, len(batch), _BLOCK_ROWS):
                 bits = _packed(batch[start : start + _BLOCK_ROWS])
-                for sets, found in zip(self._sizes, odd, strict=True):
+                for sets, found in zip(sizes, odd, strict=True):
                     add_odd_rows(bits, sets, found)
             rows += len(batch)
         return rows - 2 * np.concatenate(odd), rows

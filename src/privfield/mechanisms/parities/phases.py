@@ -169,7 +169,7 @@ class RegressionsAndParities(Mechanism[PolynomialPhases]):
 
     def open(self, data: Any) -> Run[PolynomialPhases]:
         """Answers first, then regressions, in one run."""
-        if not open_signs(data, self.schema)[1]:
+        if not open_signs(data, self.schema).passes:
             raise InputError(
                 "data can be read only once, but objective='linf' reads it twice. Pass a frame or "
                 "a file, or use objective='l1'."

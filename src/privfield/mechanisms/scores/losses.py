@@ -17,15 +17,15 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from privfield.data.aggregate import Through
 from privfield.data.batch import CodedBatch
 from privfield.data.people import WEIGHT_GRID
 from privfield.data.sequences.form import SequenceForm
 from privfield.data.sequences.read import SequenceSource
-from privfield.data.signs import open_signs
+from privfield.data.signs import codes_of_signs, open_signs
 from privfield.data.table import open_table, row_key
 from privfield.errors import InputError
 from privfield.mechanisms.chains.mechanism import DEFAULT_LIMIT
-from privfield.mechanisms.tables.mechanism import counted_batches
 from privfield.models.base import Model
 from privfield.models.chain import ChainModel
 from privfield.models.ising import SpinModel
@@ -122,31 +122,44 @@ class RowLosses:
 
     def open(self, data: Any, steps: Steps, terms: Terms) -> Totals:
         """Rows in batches; each row's loss is a sum of whole numbers."""
-        batches = self._batches(data)
-        least, tables = whole_potentials(self.model, steps)
-        cliques = self.model.factors.cliques
+        sums = LossSums(self.model.factors.cliques, *whole_potentials(self.model, steps), steps)
+        spins = isinstance(self.model, SpinModel) and isinstance(data, np.ndarray)
+        aggregate: Callable[[int], Whole]
+        if spins:  # arrays of ±1, as the learners read them
+            signs, of_signs = open_signs(data, self.schema), Through(sums, codes_of_signs)
+            aggregate = lambda key: signs.aggregate(of_signs, key, terms)  # noqa: E731
+        else:
+            table = open_table(data, self.schema)
+            aggregate = lambda key: table.aggregate(sums, key, terms)  # noqa: E731
 
         def total(randomness: Randomness) -> tuple[int, int]:
-            lost = counted = 0
-            for batch in counted_batches(batches(row_key(self.schema, randomness)), terms):
-                found = row_losses(batch.columns, batch.rows, cliques, tables, least, steps.most)
-                lost += _shared(found, batch.weights)
-                counted += _shared(np.full(batch.rows, steps.each), batch.weights)
-            return lost, counted
+            lost, counted = aggregate(row_key(self.schema, randomness))
+            return int(lost), int(counted)
 
         return total
 
-    def _batches(self, data: Any) -> Callable[[int], Iterator[CodedBatch]]:
-        if not (isinstance(self.model, SpinModel) and isinstance(data, np.ndarray)):
-            return open_table(data, self.schema).batches
-        read = open_signs(data, self.schema)[0]  # arrays of ±1, as the learners read them
 
-        def batches(key: int) -> Iterator[CodedBatch]:
-            for signs in read(key):
-                columns = tuple((column > 0).astype(np.uint8) for column in signs.T)
-                yield CodedBatch(columns, len(signs))
+@dataclass(frozen=True)
+class LossSums:
+    """What all rows lose, and what they count: an `Aggregate` of coded rows."""
 
-        return batches
+    cliques: tuple[tuple[int, ...], ...]
+    least: int
+    tables: Sequence[Whole]
+    steps: Steps
+    cells = 2
+
+    def partial(self, batches: Iterator[CodedBatch]) -> Whole:
+        """Sum over some of the rows."""
+        total = np.zeros(2, np.int64)
+        least, steps = self.least, self.steps
+        for batch in batches:
+            found = row_losses(
+                batch.columns, batch.rows, self.cliques, self.tables, least, steps.most
+            )
+            total[0] += _shared(found, batch.weights)
+            total[1] += _shared(np.full(batch.rows, steps.each), batch.weights)
+        return total
 
 
 def whole_potentials(model: Model, steps: Steps) -> tuple[int, list[Whole]]:

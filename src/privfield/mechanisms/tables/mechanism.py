@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfield.algebra.contrasts import centre_whole
-from privfield.data.batch import CodedBatch
-from privfield.data.counting.plan import CountPlan, plan_counts
+from privfield.data.counting.count import TableCounts
+from privfield.data.counting.plan import plan_counts
 from privfield.data.table import open_table, row_key, unit_of, unit_weight, weight_grid
 from privfield.errors import InputError
 from privfield.mechanisms.forecasting.forecast import Forecast
@@ -29,8 +29,6 @@ from privfield.privacy.noise import LawName
 from privfield.privacy.randomness import Randomness
 from privfield.privacy.terms import Charged, Terms
 from privfield.schema import Schema, check_schema
-
-_NEWS_ROWS = 1_000_000
 
 
 def measure(
@@ -141,13 +139,11 @@ class ContingencyTables(Mechanism[Measurements]):
         """Count all tables in one pass, then one draw of noise for all cells."""
         table, terms = open_table(data, self.schema), self.terms
         positions = self._positions
-        plan = plan_tables(self.schema, positions)
+        counting = count_of_tables(self.schema, positions)
 
         def run(randomness: Randomness) -> Measurements:
-            from privfield.data.counting.count import count_tables
-
-            batches = counted_batches(table.batches(row_key(self.schema, randomness)), terms)
-            counts = count_tables(batches, self.schema.shape, positions, plan=plan)
+            cells = table.aggregate(counting, row_key(self.schema, randomness), terms)
+            counts = counting.tables(cells)
             total = int(counts[0].sum()) if terms.rows_are_public else None
             terms.tell("adding noise")
             parts, exact = self.chosen.parts, wanted_tables(self.chosen, positions, counts)
@@ -248,9 +244,9 @@ def check_cells(schema: Schema, cliques: Sequence[Sequence[str]]) -> None:
         )
 
 
-def plan_tables(schema: Schema, cliques: Sequence[tuple[int, ...]]) -> CountPlan:
+def count_of_tables(schema: Schema, cliques: Sequence[tuple[int, ...]]) -> TableCounts:
     """How tables will be counted: what takes long for many of them is done before the charge."""
-    return plan_counts(schema.shape, cliques, weighted=weight_grid(schema) != 1)
+    return TableCounts(plan_counts(schema.shape, cliques, weighted=weight_grid(schema) != 1))
 
 
 def _check_weights(weights: Sequence[float] | None, cliques: int) -> tuple[float, ...]:
@@ -281,21 +277,3 @@ def wanted_tables(
         table = counts[home].sum(axis=away).transpose([kept.index(v) for v in part.scope])
         found.append(centre_whole(table))
     return found
-
-
-def counted_batches(batches: Iterator[CodedBatch], terms: Terms) -> Iterator[CodedBatch]:
-    """Pass batches on; where the number of rows is public, tell each time a million is full.
-
-    Batches end where records are long or odd, so news may not follow them; elsewhere even the
-    number of messages would tell how many rows there are.
-    """
-    terms.tell("counting")
-    rows = told = 0
-    for batch in batches:
-        yield batch
-        rows += batch.rows
-        while terms.rows_are_public and told + _NEWS_ROWS <= rows:
-            told += _NEWS_ROWS
-            terms.tell("counting", told)
-    if terms.rows_are_public and (rows > told or not rows):
-        terms.tell("counting", rows)
