@@ -32,7 +32,7 @@ demo: $(VENV)/.user
 	$(BIN)/privfield demo --force
 
 test: lint docs
-	$(BIN)/python -m pytest --numprocesses $(JOBS)
+	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadgroup
 
 docs: $(VENV)/.dev
 	$(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build

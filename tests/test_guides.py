@@ -1,6 +1,7 @@
 """The code of every guide and tutorial runs from top to bottom."""
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,20 @@ GUIDES = sorted(
 )
 
 
-@pytest.mark.parametrize("guide", GUIDES, ids=lambda path: path.stem)
+ON_SPARK = [
+    pytest.mark.xdist_group("spark"),
+    pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java 17"),
+    pytest.mark.filterwarnings("ignore:PySpark does not yet:FutureWarning"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+
+def marked(guide):
+    return pytest.param(guide, marks=ON_SPARK if "pyspark" in guide.read_text() else ())
+
+
+@pytest.mark.parametrize("guide", map(marked, GUIDES), ids=lambda path: path.stem)
 def test_the_code_of_a_guide_runs(guide, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", guide.read_text(), re.DOTALL)

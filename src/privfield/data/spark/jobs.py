@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 from uuid import uuid4
@@ -23,6 +24,7 @@ SLICES = "slice int, cells binary"
 _SLICE_CELLS = PIECE_BYTES // 8
 _MOST_ADDERS = 64
 _TURN = 0.2  # seconds between looks at a job
+_PATIENCE = 10.0  # seconds for tasks to end that were cancelled
 _FAILED = (
     "data: the job on Spark failed. What failed may quote records, so nothing of it is shown here: "
     "the logs of the cluster say more. Values that cannot be cast and functions that raise fail "
@@ -126,18 +128,44 @@ def run_job(spark: Any, job: Callable[[], Any], tell: Tell | None = None) -> Any
             results.append(job())
 
     thread = InheritableThread(target=run, daemon=True)
-    thread.start()
-    try:
-        while thread.is_alive():
-            thread.join(_TURN)
-            if tell is not None:
-                tell("tasks of Spark", _tasks_done(context.statusTracker(), group))
-    except BaseException:
-        context.cancelJobGroup(group)
-        raise
+    with _silence(context):
+        thread.start()
+        try:
+            while thread.is_alive():
+                thread.join(_TURN)
+                if tell is not None:
+                    tell("tasks of Spark", _tasks_done(context.statusTracker(), group))
+        except BaseException:
+            context.cancelJobGroup(group)
+            thread.join(_PATIENCE)  # until then Spark might say why tasks have failed
+            raise
     if not results:
         raise InputError(_FAILED)
     return results[0]
+
+
+@contextmanager
+def _silence(context: Any) -> Iterator[None]:
+    """No messages of Spark and PySpark on this machine: those about failed tasks quote records."""
+    from pyspark.logger import PySparkLogger
+
+    log4j = context._jvm.org.apache.logging.log4j
+    nothing = log4j.core.filter.DenyAllFilter.newBuilder().build()
+    places = [(log4j.LogManager.getContext(False), nothing)]
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        places.append((PySparkLogger.getLogger(name), _Nothing()))
+    for logger, deny in places:
+        logger.addFilter(deny)
+    try:
+        yield
+    finally:
+        for logger, deny in places:
+            logger.removeFilter(deny)
+
+
+class _Nothing(logging.Filter):
+    def filter(self, record: logging.LogRecord) -> bool:
+        return False
 
 
 def _tasks_done(tracker: Any, group: str) -> int:

@@ -17,6 +17,8 @@ _BY_ORDER = re.compile(r"\b(first|first_value|last|last_value|any_value|collect_
 
 def check_plan(frame: Any) -> None:
     """Refuse a frame whose plan shows that it may differ from one reading to the next."""
+    if frame.isStreaming:
+        raise InputError("data: the Spark frame is a stream, which has no end. Read a table.")
     plan = frame._jdf.queryExecution().analyzed()
     if not plan.deterministic():
         _refuse("an expression that is not deterministic, such as rand()")
