@@ -103,9 +103,8 @@ class Table:
             return task.partial(told(self.batches(key), terms))
         if terms is not None:
             terms.tell("counting")
-        tell = terms.tell if terms is not None and terms.rows_are_public else None
         source: Any = self.source
-        found: Counts = source.total(Sums(self.schema, self.coded, task, key), task.cells, tell)
+        found: Counts = source.total(Sums(self.schema, self.coded, task, key), task.cells)
         return found
 
     def scan(self, task: Aggregate[RawBatch]) -> Counts:

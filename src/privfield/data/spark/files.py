@@ -18,7 +18,7 @@ from privfield.data.guard import guarded
 from privfield.data.sources.base import RawBatch, Source
 from privfield.data.sources.files import FileSource, Piece, open_files
 from privfield.data.sources.paths import is_remote
-from privfield.data.spark.jobs import Tell, arrow_map, quietly, sum_over
+from privfield.data.spark.jobs import arrow_map, quietly, sum_over
 from privfield.data.spark.source import CachedSource, OnRows, SparkSource, refuse_reading
 from privfield.errors import InputError
 
@@ -50,7 +50,8 @@ class SparkFiles:
     def open(self, wanted: Sequence[str], has_ids: bool) -> Source:
         """The source, with headers and types checked."""
         path = str(os.fspath(self.path))
-        if is_remote(path) or glob.glob(os.path.join(glob.escape(path), "*=*")):
+        folders = glob.glob(os.path.join(glob.escape(path), "*=*"))
+        if is_remote(path) or any(map(os.path.isdir, folders)):
             return SparkSource(self._parquet(path), wanted, has_ids)
         files = open_files(path, wanted, has_ids)
         if not has_ids:
@@ -88,12 +89,10 @@ class FilePieces:
         """As the files say."""
         return self._files.count_rows()
 
-    def total(
-        self, work: Callable[[Iterator[Any]], Counts], cells: int, tell: Tell | None = None
-    ) -> Counts:
+    def total(self, work: Callable[[Iterator[Any]], Counts], cells: int) -> Counts:
         """Σ over tasks of what `work` makes of their files' batches."""
         frame, read = shared_out(self._spark, self._files)
-        return sum_over(frame, OnRows(read, work), cells, tell)
+        return sum_over(frame, OnRows(read, work), cells)
 
     def cached(
         self, code: Callable[[Iterator[Any]], Iterator[CodedBatch]], shape: Sequence[int]
@@ -120,7 +119,7 @@ class ReadPieces:
 def shared_out(spark: Any, files: FileSource) -> tuple[Any, ReadPieces]:
     """A frame with one row for each task, and what tasks read."""
     pieces = files.pieces()
-    tasks = min(len(pieces), _PIECES_PER_CORE * spark.sparkContext.defaultParallelism)
+    tasks = min(max(1, len(pieces)), _PIECES_PER_CORE * spark.sparkContext.defaultParallelism)
     ends = [len(pieces) * number // tasks for number in range(tasks + 1)]
     shares = tuple(tuple(pieces[a:b]) for a, b in pairwise(ends))
     return spark.range(0, tasks, 1, tasks), ReadPieces(shares)

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 from uuid import uuid4
 
 import numpy as np
@@ -17,13 +17,11 @@ import pyarrow as pa
 from privfield.data.aggregate import Counts
 from privfield.errors import InputError
 
-Tell: TypeAlias = Callable[[str, int], None]  # news that are public
-
 PIECE_BYTES = 2**17  # of one value in a frame: Spark hands on 10,000 of them at a time
 SLICES = "slice int, cells binary"
 _SLICE_CELLS = PIECE_BYTES // 8
 _MOST_ADDERS = 64
-_TURN = 0.2  # seconds between looks at a job
+_TURN = 0.2  # seconds
 _PATIENCE = 10.0  # seconds for tasks to end that were cancelled
 _FAILED = (
     "data: the job on Spark failed. What failed may quote records, so nothing of it is shown here: "
@@ -93,14 +91,12 @@ def _as_slices(sums: dict[int, Counts]) -> Iterator[Any]:
         yield pa.record_batch([pa.array([number], pa.int32()), cells], ["slice", "cells"])
 
 
-def sum_over(
-    frame: Any, work: Callable[[Iterator[Any]], Counts], cells: int, tell: Tell | None = None
-) -> Counts:
+def sum_over(frame: Any, work: Callable[[Iterator[Any]], Counts], cells: int) -> Counts:
     """Σ over partitions of what `work` makes of their Arrow batches, added up on the executors."""
     slices = -(-cells // _SLICE_CELLS)
     parts = arrow_map(frame, Partial(work), SLICES)
     parts = parts.repartition(min(max(slices, 1), _MOST_ADDERS), "slice")
-    rows = run_job(frame.sparkSession, arrow_map(parts, add_slices, SLICES).collect, tell)
+    rows = run_job(frame.sparkSession, arrow_map(parts, add_slices, SLICES).collect)
     found = np.zeros(cells, np.int64)
     for number, part in rows:
         start = number * _SLICE_CELLS
@@ -115,8 +111,11 @@ def arrow_map(frame: Any, call: Callable[[Iterator[Any]], Iterator[Any]], column
         return frame.mapInArrow(call, columns)
 
 
-def run_job(spark: Any, job: Callable[[], Any], tell: Tell | None = None) -> Any:
-    """What a job gives. Ctrl-C cancels it; its errors may quote records, and go no further."""
+def run_job(spark: Any, job: Callable[[], Any]) -> Any:
+    """What a job gives. Ctrl-C cancels it; its errors may quote records, and go no further.
+
+    Nor is told how many of its tasks are done: how many there are follows from the size of records.
+    """
     from pyspark import InheritableThread
 
     context, group = spark.sparkContext, f"privfield-{uuid4()}"
@@ -132,9 +131,7 @@ def run_job(spark: Any, job: Callable[[], Any], tell: Tell | None = None) -> Any
         thread.start()
         try:
             while thread.is_alive():
-                thread.join(_TURN)
-                if tell is not None:
-                    tell("tasks of Spark", _tasks_done(context.statusTracker(), group))
+                thread.join(_TURN)  # in turns, so that Ctrl-C gets through
         except BaseException:
             context.cancelJobGroup(group)
             thread.join(_PATIENCE)  # until then Spark might say why tasks have failed
@@ -166,9 +163,3 @@ def _silence(context: Any) -> Iterator[None]:
 class _Nothing(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         return False
-
-
-def _tasks_done(tracker: Any, group: str) -> int:
-    jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
-    stages = [tracker.getStageInfo(stage) for job in jobs if job for stage in job.stageIds]
-    return sum(stage.numCompletedTasks for stage in stages if stage)

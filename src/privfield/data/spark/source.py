@@ -14,7 +14,7 @@ from privfield.data.aggregate import Counts
 from privfield.data.batch import CodedBatch, code_dtype
 from privfield.data.guard import guarded
 from privfield.data.sources.base import RawBatch, check_names, cut, refuse_type
-from privfield.data.spark.jobs import PIECE_BYTES, Tell, arrow_map, quietly, run_job, sum_over
+from privfield.data.spark.jobs import PIECE_BYTES, arrow_map, quietly, run_job, sum_over
 from privfield.data.spark.plans import check_plan
 from privfield.errors import InputError
 
@@ -62,11 +62,9 @@ class SparkSource:
         """By a job of Spark."""
         return int(run_job(self._frame.sparkSession, self._frame.count))
 
-    def total(
-        self, work: Callable[[Iterator[Any]], Counts], cells: int, tell: Tell | None = None
-    ) -> Counts:
+    def total(self, work: Callable[[Iterator[Any]], Counts], cells: int) -> Counts:
         """Σ over partitions of what `work` makes of their batches."""
-        return sum_over(self._frame, OnRows(raw_batches, work), cells, tell)
+        return sum_over(self._frame, OnRows(raw_batches, work), cells)
 
     def cached(
         self, code: Callable[[Iterator[Any]], Iterator[CodedBatch]], shape: Sequence[int]
@@ -119,11 +117,9 @@ class CachedSource:
         """Nothing: only sums leave the cluster."""
         refuse_reading()
 
-    def total(
-        self, work: Callable[[Iterator[Any]], Counts], cells: int, tell: Tell | None = None
-    ) -> Counts:
+    def total(self, work: Callable[[Iterator[Any]], Counts], cells: int) -> Counts:
         """Σ over partitions of what `work` makes of their coded rows."""
-        return sum_over(self._frame, OnRows(BatchesOf(self._shape), work), cells, tell)
+        return sum_over(self._frame, OnRows(BatchesOf(self._shape), work), cells)
 
 
 @dataclass(frozen=True)
