@@ -113,6 +113,11 @@ class FileSource:
         """Whether they are CSV files."""
         return isinstance(self._files[0], CsvFile)
 
+    @property
+    def has_parts(self) -> bool:
+        """Whether their parts can be read by different machines."""
+        return all(isinstance(file, CsvFile | ParquetFile) for file in self._files)
+
     def pieces(self) -> list[Piece]:
         """What can be read apart from the rest: row groups of Parquet files, whole CSV files."""
         return [Piece(file, part) for file in self._files for part in file.parts()]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -47,13 +47,20 @@ class SparkFiles:
         if not isinstance(self.path, str | os.PathLike):
             raise InputError(f"path must be text; got {type(self.path).__name__}.")
 
-    def open(self, wanted: Sequence[str], has_ids: bool) -> Source:
+    def open(
+        self, wanted: Sequence[str], has_ids: bool, levels: Mapping[str, Sequence[str]]
+    ) -> Source:
         """The source, with headers and types checked."""
         path = str(os.fspath(self.path))
         folders = glob.glob(os.path.join(glob.escape(path), "*=*"))
         if is_remote(path) or any(map(os.path.isdir, folders)):
             return SparkSource(self._parquet(path), wanted, has_ids)
-        files = open_files(path, wanted, has_ids)
+        files = open_files(path, wanted, has_ids, levels)
+        if not files.has_parts:
+            raise InputError(
+                f"path: {path!r} names SPSS or Stata files, which one machine reads: leave Spark "
+                "out, or convert them to Parquet."
+            )
         if not has_ids:
             return FilePieces(self.spark, files)
         if files.is_csv:
