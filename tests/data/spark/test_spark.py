@@ -30,6 +30,7 @@ from privfield.mechanisms.edges.mechanism import EdgeSelection
 from privfield.mechanisms.edges.stable import StableTables
 from privfield.mechanisms.forecasting.study import public_rows
 from privfield.mechanisms.frank_wolfe import rows as frank_wolfe_rows
+from privfield.mechanisms.frank_wolfe.general import LossFrankWolfe
 from privfield.mechanisms.frank_wolfe.ising import IsingFrankWolfe
 from privfield.mechanisms.frank_wolfe.logistic import LogisticFrankWolfe
 from privfield.mechanisms.frank_wolfe.pairwise import PairwiseFrankWolfe
@@ -38,6 +39,7 @@ from privfield.mechanisms.gradients.pseudolikelihood import PseudolikelihoodGrad
 from privfield.mechanisms.gradients.sgd import StochasticGradients
 from privfield.mechanisms.graphs.statistics import ChowLiuTree, CorrelationGraph
 from privfield.mechanisms.graphs.structure import StableStructure
+from privfield.mechanisms.items.mechanism import ItemScores
 from privfield.mechanisms.moments.mechanism import SecondMoments
 from privfield.mechanisms.parities.gaussian import NoisyParities
 from privfield.mechanisms.parities.phases import RegressionsAndParities
@@ -161,6 +163,7 @@ SAME = [
     levelled(ContingencyTables, unit=pf.Person("id", rows=2), cliques=PAIRS),
     levelled(ContingencyTables, unit=pf.Person("id", rows=None), cliques=PAIRS),
     levelled(EdgeSelection),
+    levelled(ItemScores),
     levelled(PairwiseFrankWolfe, width=1.0, steps=2),
     levelled(ChowLiuTree, budget=pf.ApproxDP(1, 1e-6), names=tuple(LABELS)),
     signed(SecondMoments),
@@ -174,7 +177,13 @@ SAME = [
     signed(RegressionsAndParities, order=2, width=1.0, steps=2),
 ]
 REFUSED = {StochasticGradients, StableStructure, StableTables, ChainTransitions}
-NO_TABLES = {LogisticFrankWolfe, NetworkStatistics, LocalStatistic, PerturbedObjective}
+NO_TABLES = {
+    LogisticFrankWolfe,
+    LossFrankWolfe,
+    NetworkStatistics,
+    LocalStatistic,
+    PerturbedObjective,
+}
 
 
 def test_every_mechanism_that_reads_tables_is_here():

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privfield.data.counting.count import count_tables
 from privfield.data.table import open_table, row_key, unit_of, unit_weight
 from privfield.errors import InputError
 from privfield.mechanisms.forecasting.calls import learner_call
@@ -22,14 +21,15 @@ from privfield.mechanisms.items.scoring import (
     GRID,
     MOST_COORDINATES,
     STANDARD_CLIP,
+    ProductSums,
     Whole,
     coordinates,
     public_scores,
     standard_scores,
-    sum_products,
     whole_scores,
 )
 from privfield.mechanisms.items.sums import ItemSums
+from privfield.mechanisms.tables.mechanism import count_of_tables
 from privfield.mechanisms.worlds import small_tables
 from privfield.privacy.adjacency import Adjacency, marginal_sensitivity
 from privfield.privacy.budgets import ZCDP, Budget, NonPrivate
@@ -150,19 +150,21 @@ class ItemScores(Mechanism[ItemSums]):
                 "a file."
             )
         shape = self.schema.shape
+        counting = count_of_tables(self.schema, [(v,) for v in range(p)])
         upper = np.triu_indices(p, 1)
 
         def run(randomness: Randomness) -> ItemSums:
             key = row_key(self.schema, randomness)
             terms.tell("counting levels")
-            counts = count_tables(table.batches(key), shape, [(v,) for v in range(p)])
+            counts = counting.tables(table.aggregate(counting, key))
             rows = int(counts[0].sum())
             law = Noise.on(self.noises[0], sum(shape))
             noisy = randomness.draw("levels", law, np.concatenate(counts))
             levels = tuple(np.split(noisy, np.cumsum(shape)[:-1]))
             scores = self.whole(levels)
             terms.tell("summing products")
-            pairs, singles = sum_products(table.batches(key), scores, self.square)
+            sums = ProductSums(scores, self.square)
+            pairs, singles = sums.split(table.aggregate(sums, key))
             exact = np.concatenate([pairs[upper], pairs.diagonal(), singles])
             law = Noise.each(self.noises[1:], (len(upper[0]), p, p))
             noisy = randomness.draw("products", law, exact)

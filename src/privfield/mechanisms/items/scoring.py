@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -106,6 +107,29 @@ def clipped(rows: Whole, square: int) -> Whole:
 def scored_rows(columns: Sequence[NDArray[Any]], scores: Sequence[Whole]) -> Whole:
     """The scores of rows of codes."""
     return np.stack([each[column] for each, column in zip(scores, columns, strict=True)], axis=1)
+
+
+@dataclass(frozen=True)
+class ProductSums:
+    """`sum_products` as one vector: an `Aggregate` of coded rows."""
+
+    scores: tuple[Whole, ...]
+    square: int
+
+    @property
+    def cells(self) -> int:
+        """Pairs and singles."""
+        return len(self.scores) * (len(self.scores) + 1)
+
+    def partial(self, batches: Iterator[CodedBatch]) -> Whole:
+        """Sum over some of the rows."""
+        pairs, singles = sum_products(batches, self.scores, self.square)
+        return np.concatenate([pairs.ravel(), singles])
+
+    def split(self, sums: Whole) -> tuple[Whole, Whole]:
+        """As `sum_products` gives them."""
+        p = len(self.scores)
+        return sums[: p * p].reshape(p, p), sums[p * p :]
 
 
 def sum_products(
