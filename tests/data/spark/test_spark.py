@@ -51,6 +51,7 @@ from privfield.mechanisms.peers.statistics import NetworkStatistics
 from privfield.mechanisms.registry import MECHANISMS
 from privfield.mechanisms.scores.mechanism import HeldOutScore
 from privfield.mechanisms.tables.mechanism import ContingencyTables
+from privfield.schema import Ordered
 
 pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'privfield[spark]'")
 if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
@@ -141,8 +142,8 @@ def signed(kind, budget=None, **settings):
     return kind, "BITS", release
 
 
-def levelled(kind, unit=None, budget=None, **settings):
-    schema = pf.Schema(LABELS, unit=unit)
+def levelled(kind, unit=None, budget=None, wrap=list, **settings):
+    schema = pf.Schema({name: wrap(levels) for name, levels in LABELS.items()}, unit=unit)
 
     def release(data):
         return kind.measure(
@@ -163,7 +164,7 @@ SAME = [
     levelled(ContingencyTables, unit=pf.Person("id", rows=2), cliques=PAIRS),
     levelled(ContingencyTables, unit=pf.Person("id", rows=None), cliques=PAIRS),
     levelled(EdgeSelection),
-    levelled(ItemScores),
+    levelled(ItemScores, wrap=Ordered),
     levelled(PairwiseFrankWolfe, width=1.0, steps=2),
     levelled(ChowLiuTree, budget=pf.ApproxDP(1, 1e-6), names=tuple(LABELS)),
     signed(SecondMoments),
