@@ -25,7 +25,7 @@ def marked(guide):
     return pytest.param(guide, marks=ON_SPARK if "pyspark" in guide.read_text() else ())
 
 
-@pytest.mark.parametrize("guide", map(marked, GUIDES), ids=lambda path: path.stem)
+@pytest.mark.parametrize("guide", list(map(marked, GUIDES)), ids=lambda path: path.stem)
 def test_the_code_of_a_guide_runs(guide, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", guide.read_text(), re.DOTALL)
