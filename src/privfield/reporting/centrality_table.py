@@ -36,7 +36,7 @@ def centrality_table(model: Model, found: Findings, level: float) -> dict[str, A
         "rows": [
             {
                 "name": row.name,
-                "cells": [_cell(getattr(row, measure)) for measure in shown],
+                "cells": [_cell(getattr(row, measure), measure) for measure in shown],
                 "community": row.community,
             }
             for row in order
@@ -63,12 +63,11 @@ def _texts(values: Centrality) -> list[str]:
     return texts
 
 
-def _cell(value: Value) -> dict[str, str]:
+def _cell(value: Value, measure: str) -> dict[str, str]:
     if value.estimate is None:
         return {"value": "", "interval": ""}
-    small = (
-        ""
-        if value.low is None
-        else f"{minus(value.low, '.2g')} to {minus(value.high or 0.0, '.2g')}"
-    )
-    return {"value": minus(value.estimate, ".2g"), "interval": small}
+    form = {"closeness": ".3f", "betweenness": "g"}.get(measure, ".2f")
+    interval = ""
+    if value.low is not None and value.high is not None:
+        interval = f"{minus(value.low, form)} to {minus(value.high, form)}"
+    return {"value": minus(value.estimate, form), "interval": interval}

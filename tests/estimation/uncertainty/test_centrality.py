@@ -179,6 +179,6 @@ def test_the_report_and_the_table_for_other_programs(learner, tmp_path):
     strongest = max(model.centrality(), key=lambda row: row.strength.estimate)
     section = page[page.index("Which variables are central") :]
     assert section.index(f'<th scope="row">{strongest.name}</th>') < section.index("Same order")
-    assert f"{strongest.strength.low:.2g} to {strongest.strength.high:.2g}" in section
+    assert f"{strongest.strength.low:.2f} to {strongest.strength.high:.2f}" in section
     plain = pf.write_report(pf.IsingModel(FOUR), tmp_path / "p.html").read_text()
     assert "No intervals: none are known for this method." in plain and "Same order" not in plain
