@@ -47,9 +47,14 @@ class SurveyFile:
             if "DATE" in form or "TIME" in form or form.startswith("%T"):
                 refuse_type(name, "date", f"path: {path!r}")
         types = [about.readstat_variable_types[name] for name in wanted]
-        self.kinds = [
+        self._types = [
             "text" if kind == "string" else "integer" if kind.startswith("int") else "float"
             for kind in types
+        ]
+        # what is read by label comes as text
+        self.kinds = [
+            "text" if labels else kind
+            for kind, labels in zip(self._types, self._labels, strict=True)
         ]
         self.id_is_text = self.kinds[-1] == "text"
         self._rows = about.number_rows
@@ -73,7 +78,7 @@ class SurveyFile:
             )
             columns = [
                 self._array(found[name], kind, labels)
-                for name, kind, labels in zip(self._columns, self.kinds, self._labels, strict=True)
+                for name, kind, labels in zip(self._columns, self._types, self._labels, strict=True)
             ]
             rows = len(columns[0])
             yield from cut(columns, rows)
