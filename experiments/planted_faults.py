@@ -752,8 +752,8 @@ FAULTS = [
     Fault(
         "perturbed leader: the number of rounds is forgotten",
         M + "parities/sepfem.py",
-        "draws * range_sensitivity(adjacency), self.row_rho / turns)",
-        "draws * range_sensitivity(adjacency), self.row_rho)",
+        "seen * range_sensitivity(adjacency), self.row_rho / turns)",
+        "seen * range_sensitivity(adjacency), self.row_rho)",
         LEADER,
     ),
     Fault(
@@ -801,16 +801,16 @@ FAULTS = [
     ),
     Fault(
         "Frank–Wolfe: what a row contributes is halved after the first step",
-        M + "frank_wolfe/mechanism.py",
-        "contributions = limit * (LEVEL + table.largest",
-        "contributions = limit // 2 * (LEVEL + table.largest",
+        M + "frank_wolfe/gradients.py",
+        "self.limit * (LEVEL + table.largest",
+        "self.limit // 2 * (LEVEL + table.largest",
         PAIRWISE,
     ),
     Fault(
         "Frank–Wolfe, pairwise: a variable of k levels counts once",
         M + "frank_wolfe/pairwise.py",
-        "shares=sum(size - 1 for size in shape),",
-        "shares=len(shape),",
+        "if printed else sum(size - 1 for size in shape),",
+        "if printed else len(shape),",
         PAIRWISE,
     ),
     # -- chains
