@@ -27,7 +27,6 @@ DELTA = 1e-6
 STRONGEST = 12
 CELLS = [  # variables, levels, people, ε, thresholds, weight per standard deviation
     (10, 5, 1_000, 1, "even", 0.3),
-    (25, 6, 2_800, 1, "skewed", 0.2),
     (10, 5, 1_000, 0.3, "even", 0.3),
     (10, 5, 1_000, 3, "even", 0.3),
     (10, 5, 5_000, 1, "skewed", 0.15),
@@ -35,11 +34,12 @@ CELLS = [  # variables, levels, people, ε, thresholds, weight per standard devi
     (10, 3, 5_000, 1, "skewed", 0.3),
     (10, 7, 5_000, 1, "skewed", 0.3),
     (10, 2, 5_000, 1, "skewed", 0.3),
-    (25, 6, 2_800, 3, "skewed", 0.2),
     (10, 5, 50_000, 1, "even", 0.3),
     (10, 5, 50_000, 3, "skewed", 0.0),
-    (25, 3, 2_800, 0.3, "even", 0.2),
     (10, 5, 5_000, 1, "even", 0.3),
+    (25, 6, 2_800, 1, "skewed", 0.2),
+    (25, 6, 2_800, 3, "skewed", 0.2),
+    (25, 3, 2_800, 0.3, "even", 0.2),
 ]
 _SLOW = 25  # studies of so many variables take seconds each
 

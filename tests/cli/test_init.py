@@ -128,9 +128,11 @@ def test_scales(call, tmp_path):
     path.write_text("a,b\n")
     target = tmp_path / "s.toml"
     code, _, told = call("init", path, "--levels", "1-6", "--ordered", "-o", target)
-    assert code == 0 and "Empty values will be read as the first level" in told
+    assert code == 0 and "Empty values will be read as the middle of a scale" in told
     scale = pf.Ordered([1, 2, 3, 4, 5, 6])
-    assert pf.Schema.read(target) == pf.Schema({"a": scale, "b": scale})
+    assert pf.Schema.read(target) == pf.Schema(
+        {"a": scale, "b": scale}, missing={"a": "3", "b": "3"}
+    )
     code, _, told = call("init", path, "--levels=-1-1", "-o", target, "--force")
     assert code == 0 and pf.Schema.read(target)["a"].levels == ("-1", "0", "1")
     for wrong in ("6-1", "1-1", "1-99999999"):

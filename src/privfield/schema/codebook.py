@@ -143,8 +143,13 @@ def _column(
 ) -> Column:
     """Of an ordered scale, empty values are read as the middle."""
     ordered = ordered and len(levels) > 2
-    middle = levels[(len(levels) - 1) // 2] if ordered else None
-    return Column(name, tuple(levels), ordered, question, middle, declared_missing)
+    missing = middle(levels) if ordered else None
+    return Column(name, tuple(levels), ordered, question, missing, declared_missing)
+
+
+def middle(levels: Sequence[str]) -> str | None:
+    """The middle of a scale, the lower of two."""
+    return levels[(len(levels) - 1) // 2] if levels else None
 
 
 def _points(codes: Sequence[Any]) -> range | None:

@@ -91,7 +91,7 @@ def _columns(
 
     from privfield.data.levels import levels_in
     from privfield.data.sources.files import column_names
-    from privfield.schema.codebook import Column, is_codebook, read_codebook
+    from privfield.schema.codebook import Column, is_codebook, middle, read_codebook
 
     if is_codebook(file):
         columns, remarks = read_codebook(file)
@@ -105,10 +105,12 @@ def _columns(
         found = {column.name: given for column in columns}
     else:
         return columns, remarks
-    return [
-        replace(column, levels=tuple(found[column.name]), ordered=ordered, missing=None)
-        for column in columns
-    ], remarks
+    new = []
+    for column in columns:
+        own = tuple(found[column.name])
+        missing = middle(own) if ordered else None
+        new.append(replace(column, levels=own, ordered=ordered, missing=missing))
+    return new, remarks
 
 
 def _missing_codes(columns: Sequence[Column]) -> list[str]:
