@@ -203,10 +203,9 @@ def one_cell(cell: tuple, studies: int) -> dict:
 
 
 def table(path: Path) -> None:
-    print(
-        "| items | levels | people | ε | answers | weight | studies | holds an edge | holds none |"
-    )
-    print("| found | false share | wrong sign | silent |")
+    print("| items | levels | people | ε | answers | weight | studies | holds edges |", end="")
+    print(" holds none | found | false share | wrong sign | silent |")
+    print("|" + "---|" * 13)
     for line in path.read_text().splitlines():
         row = json.loads(line)
         p, levels, people, epsilon, shape, weight = row["cell"]
