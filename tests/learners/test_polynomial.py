@@ -90,6 +90,9 @@ def test_frames_need_a_schema():
     [
         ({"objective": "l2"}, "objective must be"),
         ({"queries": "all"}, "queries must be"),
+        ({"query_options": {"speed": 1}}, "query_options must be a dictionary of some of rounds"),
+        ({"query_options": 3}, "query_options must be a dictionary"),
+        ({"queries": "sepfem", "query_options": {"window": 0}}, "window must be"),
         ({"order": 7}, "order must be"),
         ({"order": 0}, "order must be"),
         ({"order": 2.5}, "order must be"),
@@ -305,3 +308,15 @@ def test_news_do_not_depend_on_values():
     changed = DATA[:50].copy()
     changed[0] = -changed[0]
     assert news(DATA[:50]) == news(changed)
+
+
+def test_options_reach_the_queries():
+    told = {"rounds": 3, "samples": 5, "window": 2, "perturbation": 4.5}
+    learner = PolynomialLearner(
+        pf.ZCDP(1), order=2, steps=2, queries="sepfem", query_options=told
+    ).fit(np.ones((20, 3)))
+    about = learner.answers_.about
+    assert {name: about[name] for name in ("rounds", "samples", "window")} == {
+        name: told[name] for name in ("rounds", "samples", "window")
+    }
+    assert about["perturbation_scale"] == 4.5

@@ -92,11 +92,11 @@ class RegressionsAndParities(Mechanism[PolynomialPhases]):
         super().__post_init__()
         if not 0 < exact(self.query_share, "query_share") < 1:
             raise InputError(f"query_share must lie between 0 and 1; got {self.query_share}.")
-        unknown = set(self.query_options or {}) - set(QUERY_OPTIONS)
-        if unknown or not isinstance(self.query_options, Mapping | None):
+        told = self.query_options
+        if not isinstance(told, Mapping | None) or set(told or ()) - set(QUERY_OPTIONS):
             raise InputError(
                 f"query_options must be a dictionary of some of {', '.join(QUERY_OPTIONS)}; got "
-                f"{self.query_options!r}."
+                f"{told!r}."
             )
         if self.split not in ("shared", "printed"):
             raise InputError(f"split must be 'shared' or 'printed'; got {self.split!r}.")
