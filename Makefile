@@ -47,7 +47,7 @@ format: $(VENV)/.dev
 	$(BIN)/ruff format .
 
 bench: $(VENV)/.dev
-	for name in counting selection privacy inference inference_loopy sampling marginals peer frank_wolfe ising structure structure_parameters real_tables parities parity_oracle; do \
+	for name in counting spark selection privacy inference inference_loopy sampling marginals peer frank_wolfe ising structure structure_parameters real_tables parities parity_oracle; do \
 		echo "## $$name"; $(BIN)/python benchmarks/$$name.py || exit 1; done
 
 clean:

@@ -6,8 +6,8 @@
 The rows are those of `counting.py`, in row groups of 500,000. Every line is a process of its own.
 CPU-seconds are those of the driver, of Java and of all Python workers together, after a first round
 that starts workers and compiles (it is not counted), the least of `--repeat` rounds. "driver MB" is
-by how much the Python driver grows. SQL runs one GROUP BY for each of a few pairs, scaled to 435.
-All forms must agree on the tables.
+the most that the Python driver has held. SQL runs one GROUP BY for each of a few pairs, scaled to
+435. All forms must agree on the tables.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def work(form: str, path: Path) -> Any:
 def child(form: str, path: Path, repeat: int) -> None:
     job = work(form, path)
     job()
-    before, best, check = memory(), float("inf"), 0.0
+    best, check = float("inf"), 0.0
     wall = time.perf_counter()
     for _ in range(repeat):
         start = cpu()
@@ -114,7 +114,7 @@ def child(form: str, path: Path, repeat: int) -> None:
         best = min(best, cpu() - start)
     wall = (time.perf_counter() - wall) / repeat
     scale = len(PAIRS) / SQL_PAIRS if form == "sql" else 1
-    print(best * scale, wall * scale, memory() - before, check)
+    print(best * scale, wall * scale, memory(), check)
 
 
 def main() -> None:
