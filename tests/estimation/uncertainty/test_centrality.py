@@ -182,3 +182,13 @@ def test_the_report_and_the_table_for_other_programs(learner, tmp_path):
     assert f"{strongest.strength.low:.2f} to {strongest.strength.high:.2f}" in section
     plain = pf.write_report(pf.IsingModel(FOUR), tmp_path / "p.html").read_text()
     assert "No intervals: none are known for this method." in plain and "Same order" not in plain
+
+
+def test_where_intervals_were_not_tried_there_are_none():
+    rng = np.random.default_rng()
+    schema = pf.Schema({name: ["low", "middle", "high"] for name in "abc"})
+    pairs = [("a", "b"), ("a", "c"), ("b", "c")]
+    m = pf.measure(rng.integers(0, 3, (5000, 3)), schema, pairs, pf.ZCDP(5))
+    central = pf.estimate(m).centrality()
+    assert central.note == "No intervals: they have been tried on up to 10 yes/no variables only."
+    assert all(row.strength.low is None for row in central)

@@ -38,7 +38,7 @@ _SIGNED = ("expected_influence", "two_step_influence")
 _SLOW = 100  # draws of which betweenness and communities are found
 _DRAWS = 300
 _MOST_ERROR = 0.1  # of edges, typically: beyond, intervals hold the truth too rarely
-_MOST_STATES = 2**12  # of models whose predictability has an interval
+_MOST_TRIED = 10  # variables, in the studies of docs/guide/how-sure-are-we.md
 _MOST_TABLE = 2**18  # of models whose predictability is exact
 _ROWS = 20_000  # simulated, for larger ones
 _SHOWN = 20
@@ -154,6 +154,8 @@ def centrality_of(model: Model, found: object, level: float) -> Centrality:
         why = "none are known for this method"
     elif any(pair not in found.numbers.scopes for pair in _all(model)):
         why = "not all pairs were measured"
+    elif len(model.schema) > _MOST_TRIED or set(model.schema.shape) != {2}:
+        why = f"they have been tried on up to {_MOST_TRIED} yes/no variables only"
     elif model.schema.forbidden:
         why = "the schema forbids some combinations"
     elif found.edges(level).count(VERDICTS[-1]):
@@ -200,12 +202,7 @@ def _drawn(found: Uncertainty, level: float, rng: np.random.Generator) -> Centra
         model, pairs, np.concatenate([draws[:, spots[pair]] for pair in pairs], axis=1)
     )
     drawn = _of_networks(weights, signed)
-    small = math.prod(numbers.shape) <= _MOST_STATES
-    drawn["predictability"] = (
-        measures.predictability(_joint(numbers, draws), len(numbers.shape))
-        if small
-        else _predictability(model)[None]
-    )
+    drawn["predictability"] = measures.predictability(_joint(numbers, draws), len(numbers.shape))
     values = {name: _values(name, drawn[name], level) for name in MEASURES}
     groups = measures.communities(np.median(weights, axis=0))
     agreement = measures.agreement(groups, [measures.communities(w) for w in weights[:_SLOW]])
