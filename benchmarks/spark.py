@@ -7,7 +7,7 @@ The rows are those of `counting.py`, in row groups of 500,000. Every line is a p
 CPU-seconds are those of the driver, of Java and of all Python workers together, after a first round
 that starts workers and compiles (it is not counted), the least of `--repeat` rounds. "driver MB" is
 the most that the Python driver has held. SQL runs one GROUP BY for each of a few pairs, scaled to
-435. All forms must agree on the tables.
+435, and is not compared; privfield's forms must agree on the tables.
 """
 
 from __future__ import annotations
