@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -25,9 +25,12 @@ class ItemUncertainty(Counted):
     law: ItemLaw
 
     def edges(self, level: float = 0.95, negligible: float = NEGLIGIBLE) -> Edges:
-        """One for each pair, with its verdict; weights of the model's scores."""
+        """One for each pair, with its verdict; weights of the model's scores.
+
+        Pairs with an item of two levels have no interval: simulated ones were too short there.
+        """
         check_level(level)
-        field, names = self.law.field, self.model.schema.names
+        field, names, shape = self.law.field, self.model.schema.names, self.model.schema.shape
         means, errors = self.law.weights()
         reach = normal_quantile(level)
         rows = []
@@ -35,8 +38,10 @@ class ItemUncertainty(Counted):
             mean, error, scale = means[place], errors[place], field.scale[place]
             low, middle, high = (scale * (mean + d * error) for d in (-reach, 0.0, reach))
             fitted = float(self.model.weights[i, j])  # type: ignore[attr-defined]
-            chance = erfc(float(mean / error))
-            rows.append(EdgeInterval(names[i], names[j], middle, low, high, True, chance, fitted))
+            row = EdgeInterval(names[i], names[j], middle, None, None, True, fitted=fitted)
+            if min(shape[i], shape[j]) > 2:
+                row = replace(row, low=low, high=high, p=erfc(float(mean / error)))
+            rows.append(row)
         measured = (errors <= _MOST_ERROR).tolist()
         return Edges(judged(rows, measured, level, negligible), level, len(rows))
 
