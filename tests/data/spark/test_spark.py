@@ -229,11 +229,11 @@ def folder(tmp_path_factory):
 
 
 @pytest.mark.parametrize("files", ["rows.parquet", "csv"])
-def test_files_that_tasks_read(files, folder, spark):
+def test_files_that_tasks_read(files, folder, spark, monkeypatch):
+    monkeypatch.chdir(folder)  # Java and its workers stay where they are
     for unit in (None, pf.Person("id", rows=2), pf.Person("id", rows=None)):
         _, _, release = levelled(ContingencyTables, unit=unit, cliques=PAIRS)
-        here = release(str(folder / files))
-        assert release(pf.SparkFiles(spark, str(folder / files))).to_bytes() == here.to_bytes()
+        assert release(pf.SparkFiles(spark, files)).to_bytes() == release(files).to_bytes()
 
 
 def test_folders_partitioned_as_hive_does(folder, spark):

@@ -52,6 +52,7 @@ class SparkFiles:
     ) -> Source:
         """The source, with headers and types checked."""
         path = str(os.fspath(self.path))
+        path = path if is_remote(path) else os.path.abspath(path)  # tasks run in other folders
         folders = glob.glob(os.path.join(glob.escape(path), "*=*"))
         if is_remote(path) or any(map(os.path.isdir, folders)):
             return SparkSource(self._parquet(path), wanted, has_ids)
