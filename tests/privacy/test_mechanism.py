@@ -5,7 +5,7 @@ import pytest
 
 import privfield as pf
 from privfield.data.table import unit_of
-from privfield.mechanisms.moments import mechanism
+from privfield.mechanisms.moments import moments
 from privfield.mechanisms.moments.mechanism import SecondMoments
 
 PEOPLE = pf.Schema({"a": ["no", "yes"], "b": ["no", "yes"]}, unit=pf.Person("id", rows=2))
@@ -27,7 +27,7 @@ def test_a_lack_of_memory_does_not_say_how_many_rows_there_are(monkeypatch):
     def large(batches, variables):
         return np.empty((2**55, variables))  # no machine has that
 
-    monkeypatch.setattr(mechanism, "sum_moments", large)
+    monkeypatch.setattr(moments, "sum_moments", large)
     with pytest.raises(MemoryError) as caught:
         SecondMoments.measure(np.ones((5, 2)), pf.ZCDP(1), names=("a", "b"), adjacency="add-remove")
     assert type(caught.value) is MemoryError and not vars(caught.value)

@@ -340,3 +340,12 @@ def test_wording_round_trips_and_plays_no_part():
         pf.Schema({"c": 3}, questions={"d": "?"})
     with pytest.raises(pf.InputError, match="the question of 'c' must be text; got int"):
         pf.Schema({"c": 3}, questions={"c": 7})
+
+
+def test_wording_is_no_part_of_a_request():
+    """A job is known by how rows are read: by the same words as before there was wording."""
+    levels = {"a": ["no", "yes"], "b": pf.Bins([0, 1, 2])}
+    worded = pf.Schema(levels, questions={"a": "Do you sleep well?"})
+    assert worded.stated() == pf.Schema(levels).stated()
+    fields = {"name", "levels", "kind", "missing", "unknown", "edges"}
+    assert all(set(variable) == fields for variable in worded.stated()["variables"])

@@ -11,7 +11,7 @@ import hashlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Generic, TypeVar, final
 
@@ -80,7 +80,7 @@ class Mechanism(ABC, Generic[R]):
     def stated(self, what: str, **about: Any) -> dict[str, Any]:
         """A request: what is asked for, which neighbours count, whether noise is repeatable."""
         found = {
-            name: asdict(value) if isinstance(value, Schema) else value
+            name: value.stated() if isinstance(value, Schema) else value
             for name, value in about.items()
         }
         neighbours, insecure = str(self.terms.adjacency), self.terms.insecure_seed is not None

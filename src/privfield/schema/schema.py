@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +79,10 @@ class Schema:
         if isinstance(forbidden, str | Mapping) or not isinstance(forbidden, Sequence):
             raise InputError("Schema: forbidden must be a list of combinations.")
         object.__setattr__(self, "forbidden", tuple(self._rule(rule) for rule in forbidden))
+
+    def stated(self) -> dict[str, Any]:
+        """What decides how rows are read, as plain values; requests of jobs hold it."""
+        return asdict(self) | {"variables": [each.stated() for each in self.variables]}
 
     @property
     def names(self) -> tuple[str, ...]:

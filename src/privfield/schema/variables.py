@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from typing import Any, TypeAlias
 
@@ -124,6 +124,12 @@ class Variable:
     unknown: str | None
     edges: tuple[float, ...] = ()
     question: str = field(default="", compare=False)
+
+    def stated(self) -> dict[str, Any]:
+        """What decides how values are read, as plain values; requests of jobs hold it."""
+        found = asdict(self)
+        del found["question"]
+        return found
 
     @property
     def is_ordered(self) -> bool:

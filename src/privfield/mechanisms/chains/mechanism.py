@@ -95,7 +95,7 @@ class ChainTransitions(Mechanism[ChainMeasurements]):
         unit = self.terms.unit
         found = self.stated(
             "chain",
-            states=asdict(self.states.variable),
+            states=self.states.variable.stated(),
             rule=self.states.rule_json(),
             weights=asdict(weights),
             noise=[law.name, law.scale],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, asdict, dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, Unpack
@@ -158,7 +158,7 @@ class EdgeSelection(Mechanism[Selection]):
         pairs, room = self._choice
         found = {
             "what": "edge selection",
-            "schema": asdict(self.schema),
+            "schema": self.schema.stated(),
             "candidates": pairs,
             "rule": RULE,
             "noise": self._kind[1],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import KW_ONLY, asdict, dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar
@@ -197,7 +197,7 @@ class StableTables(Mechanism[StableSelection]):
         """Schema, what an edge is, noise and memory."""
         found = {
             "what": "stable structure and tables",
-            "schema": asdict(self.schema),
+            "schema": self.schema.stated(),
             "min_weight": str(check_min_weight(self.min_weight)),
             "blocks": self.structure.parts,
             "cost": self.cost.to_json(),

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Protocol
 
@@ -118,7 +118,7 @@ class RowLosses:
         """Potentials, and how values are read."""
         factors = self.model.factors
         places = [np.array(each, np.int64) for each in (factors.shape, *factors.cliques)]
-        return {"model": _digest([*places, *factors.tables]), "schema": asdict(self.schema)}
+        return {"model": _digest([*places, *factors.tables]), "schema": self.schema.stated()}
 
     def open(self, data: Any, steps: Steps, terms: Terms) -> Totals:
         """Rows in batches; each row's loss is a sum of whole numbers."""
@@ -233,7 +233,7 @@ class PersonLosses:
         """Probabilities, and how values are read."""
         return {
             "model": _digest([self.model.initial, self.model.transition]),
-            "states": asdict(self.form.states.variable),
+            "states": self.form.states.variable.stated(),
             "rule": self.form.states.rule_json(),
         }
 
