@@ -46,6 +46,16 @@ def test_what_cannot_be_compared_is_refused(groups, symptoms):
         pf.compare(first, first, names=("one",))
 
 
+def test_where_noise_rules_no_likeness_is_claimed(symptoms, tmp_path):
+    """20 people at ε = 0.001: the noise is thousands of times the number of people."""
+    hopeless = [symptoms(pf.ApproxDP(0.001, 1e-9), rows=20).model_ for _ in "ab"]
+    found = pf.compare(*hopeless)
+    assert found.hopeless
+    if not found.differ:  # one time in twenty it says so by chance
+        assert "no evidence that the groups are alike" in found.verdict()
+        assert "Nothing can be learned" in found.write(tmp_path / "c.html").read_text()
+
+
 def test_what_was_not_private_says_so(groups, symptoms):
     seeded = symptoms(insecure_seed=1).model_
     found = pf.compare(seeded, groups[1])

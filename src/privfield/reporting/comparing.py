@@ -28,6 +28,10 @@ from privfield.reporting.report import render
 from privfield.words import counted
 
 _SHOWN = 10
+HOPELESS = (
+    "Nothing can be learned about differences: noise drowns every link in one group or in both. "
+    "That is no evidence that the groups are alike."
+)
 _BOTH = (
     "People who are in one of the two groups are protected by that group’s promise. For people who "
     "are in both, as in two waves of one study, the two costs add up; one ledger for both releases "
@@ -60,10 +64,17 @@ class Comparison:
         """Whether the links differ by more than chance, all taken together."""
         return self.p < 1 - self.level
 
+    @property
+    def hopeless(self) -> bool:
+        """Whether noise leaves no information about any link of one group or the other."""
+        return self.edges.count("not measured") == self.edges.pairs
+
     def verdict(self) -> str:
         """In a sentence."""
         if not self.links:
             return "No link was measured in both groups: nothing can be said about differences."
+        if self.hopeless and not self.differ:
+            return HOPELESS
         found = "The links differ" if self.differ else "No difference between the links was found"
         return f"{found} ({counted(self.links, 'link')} compared as one, {p_text(self.p)})."
 
@@ -158,6 +169,7 @@ def _page(found: Comparison) -> Content:
         "title": f"{first} and {second}: do they differ?",
         **banner(found.stamp),
         "lead": found.verdict(),
+        "nothing": HOPELESS if found.hopeless and not found.differ else None,
         "tiles": _tiles(found),
         "protected": [
             f"{name}: {text}"
@@ -208,7 +220,9 @@ def _tiles(found: Comparison) -> list[Content]:
 
 
 def _links(found: Comparison) -> Content | None:
-    edges = edge_table(Findings(found.edges, (), intervals=True), None)
+    edges = None
+    if not found.hopeless:
+        edges = edge_table(Findings(found.edges, (), intervals=True), None)
     if edges is None:
         return None
     first, second = found.names
