@@ -290,9 +290,17 @@ def _shares(first: Uncertainty, second: Uncertainty, level: float) -> Iterator[S
         shown = range(1, 2) if len(variable.levels) == 2 else range(len(variable.levels))
         for code in shown:
             middle = one.estimate[code] - two.estimate[code]
-            down = math.hypot(
-                one.estimate[code] - one.low[code], two.high[code] - two.estimate[code]
+            (low_1, high_1), (low_2, high_2) = (
+                _ends(each.low[code], each.high[code], bool(first.model.schema.forbidden))
+                for each in (one, two)
+                if each.low is not None and each.high is not None
             )
-            up = math.hypot(one.high[code] - one.estimate[code], two.estimate[code] - two.low[code])
+            down = math.hypot(one.estimate[code] - low_1, high_2 - two.estimate[code])
+            up = math.hypot(high_1 - one.estimate[code], two.estimate[code] - low_2)
             low, high = max(middle - down, -1.0), min(middle + up, 1.0)
             yield ShareDifference(variable.name, variable.levels[code], middle, low, high)
+
+
+def _ends(low: float, high: float, known: bool) -> tuple[float, float]:
+    """Of a share. Noise that took it out of [0, 1] leaves one point, which says nothing."""
+    return (low, high) if low < high or known else (0.0, 1.0)
