@@ -1,11 +1,16 @@
 from __future__ import annotations
 
+import csv
+import io
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from privfield.data.check import (
     CheckReport,
@@ -65,6 +70,10 @@ def test_the_printed_report() -> None:
     assert text.splitlines() == [
         "PRIVATE – for the data's owner only: exact counts, never publish or store them.",
         "",
+        "ATTENTION: 4 columns ('smoker', 'age', 'region', 'site') with more than 5% of values "
+        "outside the schema: of 'site' 50%, all read as '1'. Write levels as the file has them: "
+        "0 and 1 are not no and yes.",
+        "",
         "6 rows",
         "",
         "variable  missing  read as  outside the schema  read as",
@@ -103,6 +112,76 @@ def test_ragged_rows(tmp_path: Path) -> None:
         "3 rows, 2 of them with the wrong number of fields (all their values are read as missing)"
         in str(report)
     )
+
+
+def test_levels_that_are_not_those_of_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("a,b,c\n" + "0,1,no\n" * 95 + "1,1,maybe\n" * 5)
+    schema = Schema({name: ["no", "yes"] for name in "abc"})
+    (alarm,) = check(path, schema).alarms
+    assert alarm == (
+        "2 columns ('a', 'b') with more than 5% of values outside the schema: of 'a' 100%, all "
+        "read as 'no'. Write levels as the file has them: 0 and 1 are not no and yes."
+    )
+    assert check(path, Schema({"c": ["no", "yes"]})).alarms == ()  # 5% are not more
+    far = check({"x": [9, 1, 1]}, Schema({"x": 2})).alarms
+    assert "all read as the nearest level" in far[0]
+    assert check({"x": []}, Schema({"x": 2})).alarms == ()
+
+
+PIECES = ["yes,1\n", 'no,"2\r\n"\n', '"', '""', "x", ",", "\n", "\r\n", "\r", '"a\nb",1\n']
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.sampled_from(PIECES), max_size=30), st.sampled_from([3, 2**20]))
+def test_lines_inside_quotes_are_those_of_another_reader(
+    folder: Path, pieces: list[str], size: int
+) -> None:
+    """Python's own reader of CSV says how many lines each row takes."""
+    path = folder / "t.csv"
+    text = "a,b\n" + "".join(pieces)
+    path.write_bytes(text.encode())
+    lines = list(io.StringIO(text, newline=""))
+    reader, ends = csv.reader(iter(lines)), [0]
+    for _ in reader:
+        ends.append(reader.line_num)
+    more = [end - begin - 1 for begin, end in pairwise(ends)]
+    is_open = len(list(csv.reader([*lines, "end"]))) == len(more)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("privfield.data.sources.csv._PIECE_BYTES", size)
+        found = check(path, Schema({"a": ["no", "yes"], "b": 3})).quoted
+    assert any(each.is_open for each in found) == is_open
+    assert sum(each.lines for each in found) == sum(more)
+    if is_open:
+        assert found[0].line == ends[-2] + 1
+    elif found:
+        assert more[ends.index(found[0].line - 1)] == max(more)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("check")
+
+
+def test_a_stray_quote_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    schema = Schema({"a": ["no", "yes"]})
+    row = "yes,-\n"
+    path.write_text("a,note\n" + row * 3 + 'no,"CANARY\n' + row * 4)
+    report = check(path, schema)
+    assert report.rows == 4 and len(report.alarms) == 1
+    told = f"the quote that opens at line 5 of {str(path)!r} or below is never closed: everything"
+    assert report.alarms[0].startswith(told) and "(4 lines) is one row" in report.alarms[0]
+    assert "CANARY" not in repr(report)
+    path.write_text("a,note\n" + row * 3 + 'no,"CANARY\n' + row * 4 + 'no,"x"\n' + row)
+    report = check(path, schema)
+    assert report.alarms == () and report.ragged_rows == 0  # and yet five rows are lost
+    assert (
+        "5 lines inside quotes belong to rows begun above, most of them to the row of line 5"
+        in (repr(report))
+    )
+    path.write_text("a,note\n" + row * 3)
+    assert check(path, schema).quoted == ()
 
 
 def test_arrays_of_codes_and_many_levels() -> None:

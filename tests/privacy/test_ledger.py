@@ -476,27 +476,27 @@ def test_eight_processes_never_overspend(path):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="kill -9 needs a POSIX system")
-def test_two_hundred_kills_never_leave_noise_without_its_charge(tmp_path):
+def test_a_hundred_kills_never_leave_noise_without_its_charge(tmp_path):
     """A child measures and hands out results; it is killed inside charging, noising and saving."""
     victim = Path(__file__).with_name("kill_victim.py")
     done = subprocess.run(
-        [sys.executable, victim, tmp_path, "200"], capture_output=True, text=True, timeout=600
+        [sys.executable, victim, tmp_path, "100"], capture_output=True, text=True, timeout=600
     )
     assert done.returncode == 0, done.stderr
     kills = json.loads(done.stdout)
-    assert sum(kills.values()) == 200
-    assert all(kills[phase] >= 20 for phase in ("charging", "noising", "saving")), kills
+    assert sum(kills.values()) == 100
+    assert all(kills[phase] >= 10 for phase in ("charging", "noising", "saving")), kills
 
     ledger = pf.Ledger(tmp_path / "study.ledger")
     charged = {charge.job for charge in ledger.charges()}
     handed_out = [json.loads(line) for line in (tmp_path / "released").read_text().splitlines()]
-    assert len(handed_out) >= 50  # the children did get to release things
+    assert len(handed_out) >= 25  # the children did get to release things
     for job, cells in handed_out:
         assert job in charged
         stored = pf.Measurements.from_bytes(ledger.result(job))
         assert stored.tables[0].ravel()[:8].tolist() == cells
     begun = set((tmp_path / "begun").read_text().split())
-    assert charged <= begun and len(begun - charged) <= 200  # no charge out of thin air
+    assert charged <= begun and len(begun - charged) <= 100  # no charge out of thin air
     unfinished = [job for job in charged if ledger.result(job) is None]
     assert unfinished  # some were killed between the charge and the release: paid, not released
 

@@ -27,12 +27,25 @@ from privfield.privacy.sampling import (
 # -- samples
 
 
+def drawn(randomness, rate, rows):
+    """Which of so many records, in pairs that hold the same, are in a sample."""
+    sample = randomness.sample(rate)
+    names = np.arange(rows // 2 + 1, dtype=np.uint64)[:, None]
+    counts = np.array([2] * (rows // 2) + [rows % 2])
+    found = sample.count(names, counts)
+    assert (found <= counts).all()
+    each = sample.coins.of_records(names, counts) < np.uint64(sample.limit or 0)
+    each |= sample.limit is None
+    assert found.tolist() == np.add.reduceat([*each, 0], np.cumsum(counts) - counts).tolist()
+    return each
+
+
 @pytest.mark.parametrize("seed", [None, 1], ids=["system", "seed"])
 @pytest.mark.parametrize("rate", [Fraction(3, 10), Fraction(1, 1000)])
 def test_rows_are_drawn_independently_with_the_stated_rate(rate, seed):
     """The size of a sample is binomial, so is the overlap of two; false alarms below 1e-6."""
     randomness, rows = Randomness(seed), 200_000
-    first, again = (randomness.sample(rate, rows) for _ in range(2))
+    first, again = (drawn(randomness, rate, rows) for _ in range(2))
     even = np.arange(rows) % 2 == 0
     for chosen, q in ((first, rate), (again, rate), (first & again, rate**2)):
         for part in (chosen[even], chosen[~even]):
@@ -42,16 +55,16 @@ def test_rows_are_drawn_independently_with_the_stated_rate(rate, seed):
 
 
 def test_samples_at_the_ends():
-    assert Randomness().sample(Fraction(1), 5).all()
-    assert Randomness().sample(Fraction(1, 2), 0).size == 0
-    assert not Randomness().sample(Fraction(1, 10**30), 1000).any()  # below one word in 2⁶⁴
+    assert drawn(Randomness(), Fraction(1), 5).all()
+    assert drawn(Randomness(), Fraction(1, 2), 0).size == 0
+    assert not drawn(Randomness(), Fraction(1, 10**30), 1000).any()  # below one word in 2⁶⁴
 
 
 def test_a_seed_repeats_a_sample_and_a_watcher_sees_everyone():
-    first, again = (Randomness(3).sample(Fraction(1, 2), 100) for _ in range(2))
+    first, again = (drawn(Randomness(3), Fraction(1, 2), 100) for _ in range(2))
     assert (first == again).all() and not first.all()
     watched = Randomness(3, None, lambda draw: None)
-    assert watched.sample(Fraction(1, 2), 100).all()
+    assert drawn(watched, Fraction(1, 2), 100).all()
 
 
 # -- the law

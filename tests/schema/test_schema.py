@@ -349,3 +349,40 @@ def test_wording_is_no_part_of_a_request():
     assert worded.stated() == pf.Schema(levels).stated()
     fields = {"name", "levels", "kind", "missing", "unknown", "edges"}
     assert all(set(variable) == fields for variable in worded.stated()["variables"])
+
+
+# -- gaps
+
+
+def test_a_gap_is_a_further_level_and_missing_codes_are_read_as_it():
+    schema = pf.Schema(
+        {"a": pf.Ordered([1, 2, 3]), "b": ["m", "f"], "c": 4, "d": pf.Bins([0, 18, 65])},
+        gaps={"a": "no answer", "b": "gap", "c": 9},
+        missing_codes={"a": [99, -9], "b": ["x"], "d": [99]},
+    )
+    assert pf.Schema.from_toml(schema.to_toml()) == schema
+    assert schema.shape == (4, 3, 5, 2) and schema.answered().shape == (3, 2, 4, 2)
+    assert schema["a"].is_ordered and schema["b"].is_ordered and not schema["c"].is_ordered
+    assert (schema["a"].unknown, schema["b"].unknown, schema["d"].missing) == (None, "gap", "0-18")
+    stated = schema.stated()["variables"]
+    assert stated[0]["has_gap"] and stated[1]["missing_codes"] == ("x",)
+    assert "has_gap" not in stated[3] and "missing_codes" not in stated[2]
+    among = schema.answered()
+    assert not among.has_gaps and among["a"].missing == "2" and among.answered() is among
+    assert pf.Schema.from_toml(among.to_toml()) == among
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"gaps": {"a": "1"}}, "lists a level twice"),
+        ({"gaps": {"a": " "}}, "needs a name"),
+        ({"gaps": {"a": "x"}, "missing": {"a": 1}}, "both a gap and a level"),
+        ({"gaps": {"b": "x"}}, "gaps names 'b'"),
+        ({"missing_codes": {"a": "99"}}, "must be a list"),
+        ({"missing_codes": {"a": [1]}}, "'1' is a level of 'a'"),
+    ],
+)
+def test_what_gaps_cannot_be(given, said):
+    with pytest.raises(pf.InputError, match=said):
+        pf.Schema({"a": pf.Ordered([1, 2, 3])}, **given)

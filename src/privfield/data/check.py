@@ -19,8 +19,10 @@ from privfield.data.coding.rules import (
 )
 from privfield.data.people import People
 from privfield.data.sources.base import RawBatch
+from privfield.data.sources.csv import QuotedLines
 from privfield.data.table import open_table
 from privfield.schema import Person, Schema, Variable
+from privfield.words import counted
 
 
 @dataclass(frozen=True)
@@ -74,11 +76,19 @@ class CheckReport:
     forbidden: tuple[RuleCheck, ...]
     people: PeopleCheck | None
     guessed: tuple[GuessCheck, ...] = ()
+    quoted: tuple[QuotedLines, ...] = ()  # CSV files in which quotes hold line ends
+
+    @property
+    def alarms(self) -> tuple[str, ...]:
+        """What is so wrong that a fit would be wasted, in sentences."""
+        found = [*_outside(self.variables, self.rows), *map(_open_quote, self.quoted)]
+        return tuple(filter(None, found))
 
     def __repr__(self) -> str:  # what a notebook shows says PRIVATE too
         lines = [
             "PRIVATE – for the data's owner only: exact counts, never publish or store them.",
             "",
+            *(f"ATTENTION: {alarm}\n" for alarm in self.alarms),
             f"{self.rows:,} rows"
             + (
                 f", {self.ragged_rows:,} of them with the wrong number of fields "
@@ -103,6 +113,8 @@ class CheckReport:
             lines += ["", *_columns(("forbidden", "rows that break it"), rules)]
         if self.people is not None:
             lines += ["", *_people_lines(self.people)]
+        for file in self.quoted:
+            lines += ["", _quoted_line(file)]
         for guess in self.guessed:
             lines += ["", _guess_line(guess)]
         return "\n".join(lines)
@@ -135,6 +147,7 @@ def check(data: Any, schema: Schema) -> CheckReport:
         if schema.unit is None
         else PeopleCheck(people, without, over if limited else None, left_out),
         _guesses(schema, table.source.kinds),
+        tuple(file for file in _quotes(table.source) if file.lines or file.is_open),
     )
 
 
@@ -215,6 +228,45 @@ class _PeopleCounter:
         return [rows.size, self._rows - int(rows.sum()), int((over > 0).sum()), int(over.sum())]
 
 
+def _quotes(source: Any) -> tuple[QuotedLines, ...]:
+    look = getattr(source, "quoted_lines", None)
+    return () if look is None else look()
+
+
+def _outside(variables: Sequence[VariableCheck], rows: int) -> list[str]:
+    """The alarm about columns that the schema does not describe."""
+    wrong = [each for each in variables if each.unknown > _MOST_OUTSIDE * rows]
+    if not wrong:
+        return []
+    worst = max(wrong, key=lambda each: each.unknown)
+    names = ", ".join(repr(each.name) for each in wrong[:4]) + ", …" * (len(wrong) > 4)
+    level = "the nearest level" if worst.unknown_as == _NEAREST else repr(worst.unknown_as)
+    return [
+        f"{counted(len(wrong), 'column')} ({names}) with more than {_MOST_OUTSIDE:.0%} of values "
+        f"outside the schema: of {worst.name!r} {worst.unknown / rows:.0%}, all read as {level}. "
+        "Write levels as the file has them: 0 and 1 are not no and yes."
+    ]
+
+
+def _open_quote(file: QuotedLines) -> str | None:
+    if not file.is_open:
+        return None
+    return (
+        f"the quote that opens at line {file.line} of {file.path!r} or below is never closed: "
+        f"everything after it ({counted(file.lines, 'line')}) is one row. Take it out."
+    )
+
+
+def _quoted_line(file: QuotedLines) -> str:
+    return (
+        f"{file.path}: {counted(file.lines, 'line')} inside quotes belong to rows begun above, "
+        f"most of them to the row of line {file.line}. Where no text has line breaks, a stray "
+        "quote swallowed them."
+    )
+
+
+_NEAREST = "nearest"
+_MOST_OUTSIDE = 0.05  # of a column, before an alarm
 _HOLDS = {
     "integer": "whole numbers",
     "float": "decimal numbers",
@@ -245,7 +297,7 @@ def _people_lines(people: PeopleCheck) -> list[str]:
 
 
 def _unknown_as(variable: Variable) -> str:
-    return "nearest" if variable.unknown is None else variable.unknown
+    return _NEAREST if variable.unknown is None else variable.unknown
 
 
 def _rule_text(rule: Sequence[tuple[str, Sequence[str]]]) -> str:

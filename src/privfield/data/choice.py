@@ -115,8 +115,8 @@ class Choice:
 
 def pack(columns: Sequence[Codes], shape: Sequence[int]) -> Words:
     """Coded rows as words of 64 bits, in the order of the columns: equal for equal rows only."""
-    words: list[Words] = []
-    used = 64
+    words: list[Words] = [np.zeros(len(columns[0]), np.uint64)]
+    used = 0
     for column, levels in zip(columns, shape, strict=True):
         bits = (levels - 1).bit_length()
         if used + bits > 64:

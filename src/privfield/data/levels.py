@@ -14,10 +14,10 @@ from privfield.words import is_number
 MOST_LEVELS = 50  # that --levels-are-public takes from the records; beyond, bins are better
 
 
-def levels_in(path: str, names: Sequence[str]) -> dict[str, list[str]]:
+def levels_in(path: str, names: Sequence[str], encoding: str | None = None) -> dict[str, list[str]]:
     """All values of each column, which the user calls public; none where there are too many."""
     seen: dict[str, set[str]] = {name: set() for name in names}
-    for batch in open_files(path, list(names), False, {}).read():
+    for batch in open_files(path, list(names), False, {}, encoding).read():
         for name, column in zip(names, batch.columns, strict=True):
             if len(seen[name]) > MOST_LEVELS:
                 continue

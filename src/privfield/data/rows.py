@@ -1,17 +1,15 @@
-"""All rows of a table as one small array: ±1 where each variable has two levels, else codes."""
+"""Rows for learners that want a small array: ±1 where each variable has two levels, else codes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
+from privfield.data.batch import CodedBatch
 from privfield.data.row_table import Rows, RowTable, codes_of
-from privfield.data.signs import check_variables, open_signs
-from privfield.data.sources.base import check_here
-from privfield.data.table import open_table
+from privfield.data.signs import check_variables, codes_of_signs, open_signs, signs_of
+from privfield.data.table import Batches, Table, open_table
 from privfield.errors import InputError
 from privfield.schema import Schema
 
@@ -28,6 +26,10 @@ class Variables:
         """Whether all have two levels."""
         return set(self.shape) <= {2}
 
+    def rows(self, batch: CodedBatch) -> Rows:
+        """Coded rows as a learner wants them."""
+        return signs_of(batch) if self.binary else codes_of(batch)
+
 
 def find_variables(data: Any, schema: Schema | None, names: Sequence[str] | None) -> Variables:
     """What the columns may hold, from the schema or the shape of an array; reads no record."""
@@ -39,24 +41,23 @@ def find_variables(data: Any, schema: Schema | None, names: Sequence[str] | None
     return Variables(found, (2,) * len(found))
 
 
-def open_rows(data: Any, schema: Schema | None, variables: Variables) -> Callable[[int], Rows]:
-    """Check everything public about the data; the result reads all rows into one small array.
-
-    It takes the key of `Table.batches`.
-    """
-    columns = len(variables.names)
-    if variables.binary:
-        kind: type = np.int8
-        rows = open_signs(data, schema)
-    else:
+def open_rows(data: Any, schema: Schema | None, variables: Variables) -> Table:
+    """The table of codes, with everything public about the data checked."""
+    if not variables.binary:
         assert schema is not None
-        kind = np.uint8 if max(variables.shape) <= 256 else np.uint16
-        rows = RowTable.of(open_table(data, schema), codes_of)
-    if rows.table is not None:
-        check_here(rows.table.source)
+        return open_table(data, schema)
+    signs = open_signs(data, schema)
+    if signs.table is not None:
+        return signs.table
+    names = Schema(dict.fromkeys(variables.names, 2))
+    return Table(names, Batches(_Codes(signs), True), coded=True)
 
-    def read(key: int) -> Rows:
-        empty: Rows = np.empty((0, columns), kind)
-        return np.concatenate([empty, *(b.astype(kind, copy=False) for b in rows.read(key))])
 
-    return read
+@dataclass(frozen=True)
+class _Codes:
+    """Rows of −1 and +1 as codes, as often as they are wanted."""
+
+    signs: RowTable
+
+    def __iter__(self) -> Iterator[CodedBatch]:
+        return map(codes_of_signs, self.signs.read(0))

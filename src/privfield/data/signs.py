@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from privfield.data.batch import CodedBatch
 from privfield.data.row_table import RowTable
-from privfield.data.sources.base import batch_rows, check_array
+from privfield.data.sources.base import batch_rows, check_array, check_dense
 from privfield.data.table import open_table
 from privfield.errors import InputError
 from privfield.schema import Schema, check_schema, spin_names
@@ -74,6 +74,7 @@ def check_variables(
     data: Any, schema: Schema | None, names: Sequence[str] | None
 ) -> tuple[str, ...]:
     """The names of the ±1 variables, from the schema, from `names`, or x0, x1, … of an array."""
+    check_dense(data)
     if schema is not None:
         check_two_levels(schema)
         if names is not None:

@@ -17,8 +17,10 @@ from privfield.data.coding.rules import reading_rule
 from privfield.data.people import WEIGHT_GRID, People
 from privfield.data.sources.base import RawBatch, Source, check_ids, is_elsewhere
 from privfield.data.sources.find import find_source
+from privfield.data.tally import Block, Deal, tallied
 from privfield.errors import InputError
 from privfield.privacy.adjacency import ROW, Unit
+from privfield.privacy.coins import Coins
 from privfield.privacy.randomness import Randomness
 from privfield.privacy.terms import Terms
 from privfield.schema import Schema, check_schema
@@ -127,6 +129,37 @@ class Table:
         source: Any = self.source
         kept = source.cached(Coding(self.schema, key), self.schema.shape)
         return Table(self.schema, kept, coded=True)
+
+    def tallied(self, key: int = 0) -> Table:
+        """Each different row once, for many passes: its weight says how often it is there."""
+        if not self.is_elsewhere:
+            found = tallied(self.batches(key), self.schema.shape)
+            return Table(self.schema, Batches(found, True), coded=True)
+        source: Any = self.source
+        kept = source.tallied(Coding(self.schema, key), self.schema.shape)
+        return Table(self.schema, kept, coded=True)
+
+    def by_blocks(
+        self,
+        task: Aggregate[Block],
+        coins: Coins,
+        blocks: int,
+        key: int = 0,
+        terms: Terms | None = None,
+    ) -> Counts:
+        """Read the records: the task's sums over blocks, to which rows are dealt by these coins.
+
+        Rows carry no weights. On a cluster, blocks without rows are left out.
+        """
+        deal = Deal(coins, blocks, self.schema.shape)
+        if not self.is_elsewhere:
+            batches = tallied(self.batches(key), self.schema.shape)
+            return task.partial(_told_of(deal.all(batches), terms))
+        if terms is not None:
+            terms.tell("voting")
+        source: Any = self.source
+        found: Counts = source.by_blocks(Coding(self.schema, key), deal, task)
+        return found
 
     def batches(self, key: int = 0) -> Iterator[CodedBatch]:
         """Coded rows in table order, a bounded number at a time.
@@ -251,6 +284,14 @@ def open_table(data: Any, schema: Schema) -> Table:
             "passes. Pass a frame or a file, or limit the rows: pf.Person(column, rows=1)."
         )
     return Table(schema, source)
+
+
+def _told_of(blocks: Iterator[Block], terms: Terms | None) -> Iterator[Block]:
+    """Blocks, of which there are publicly many."""
+    for number, block in blocks:
+        yield number, block
+        if terms is not None:
+            terms.tell("voting", number + 1)
 
 
 def _code(coders: list[Coder], raw: RawBatch) -> CodedBatch:

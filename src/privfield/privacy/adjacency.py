@@ -1,6 +1,6 @@
 """Which two data sets count as neighbours, with the sensitivities that follow from it.
 
-Proofs: docs/privacy/marginals.md. Sensitivities are whole numbers, so nothing is rounded here.
+Proofs: docs/privacy/people.md. Sensitivities are whole numbers, so nothing is rounded here.
 """
 
 from __future__ import annotations

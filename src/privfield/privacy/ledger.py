@@ -21,6 +21,7 @@ from urllib.parse import quote
 
 from privfield._version import __version__
 from privfield.errors import BudgetRefused, InputError
+from privfield.html import table_html
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import (
     ZCDP,
@@ -302,6 +303,11 @@ class Ledger:
 
     def __repr__(self) -> str:
         return f"Ledger({self.path.name!r}, total={self.total}, adjacency='{self.adjacency}')"
+
+    def _repr_html_(self) -> str:
+        title = f"{self!r}\nspent {self.spent}, remaining {self.remaining or 'nothing'}"
+        rows = [(each.time, each.cost, each.what, each.job) for each in self.charges()]
+        return table_html(title, ("time", "cost", "what", "job"), rows)
 
     def __str__(self) -> str:
         lines = [f"{self!r}", f"spent {self.spent}, remaining {self.remaining or 'nothing'}"]

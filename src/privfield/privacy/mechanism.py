@@ -236,8 +236,6 @@ class World:
     `units` is everything that one privacy unit may hold (a row; the rows of a person; an
     outcome), `build` makes a data set of some units, and `starts` are the data sets to begin with.
 
-    `coins_by_place`: hidden coins go with the places of units. Then only the last unit comes or
-    goes, so that all others keep theirs: the coupling of neighbours that the proofs use.
     `seldom`: what matters seldom comes out, so the likeliest outcomes lead a run, too.
     """
 
@@ -246,7 +244,6 @@ class World:
     build: Callable[[Sequence[Any]], Any]
     starts: Sequence[Sequence[Any]]
     name: str = ""
-    coins_by_place: bool = False
     seldom: bool = False
 
     def data_sets(self) -> Iterator[Any]:
@@ -260,8 +257,7 @@ class World:
         for start in self.starts:
             here = list(start)
             if adjacency is Adjacency.ADD_REMOVE:
-                first = max(0, len(here) - 1) if self.coins_by_place else 0
-                others = [here[:i] + here[i + 1 :] for i in range(first, len(here))]
+                others = [here[:i] + here[i + 1 :] for i in range(len(here))]
                 others += [[*here, unit] for unit in self.units]
             else:  # one unit is another; an outcome is one of two units
                 others = [

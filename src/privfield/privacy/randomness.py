@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfield.errors import InputError
-
-_COINS = 1 << 16  # rows of a sample at a time
+from privfield.privacy.coins import KEY_BYTES, Coins, Sample
 
 
 @dataclass(frozen=True)
@@ -126,8 +124,9 @@ class Randomness:
         seed: int | None = None,
         journal: Journal | None = None,
         watch: Callable[[Draw], None] | None = None,
+        couple: Callable[[int, Coins], Coins] | None = None,
     ) -> None:
-        self._seed, self._journal, self._watch = seed, journal, watch
+        self._seed, self._journal, self._watch, self._couple = seed, journal, watch, couple
         self._steps = 0
 
     def draw(self, step: str, law: Step, values: NDArray[np.int64] | Lazy) -> NDArray[np.int64]:
@@ -142,23 +141,23 @@ class Randomness:
             self._watch(Draw(step, law, np.array(values), np.array(result)))
         return result
 
-    def coins(self) -> Entropy:
-        """Bits that nobody may see, not even later: who is in a sample, how rows are cut."""
-        return self._next()[1]
+    def coins(self) -> Coins:
+        """A coin for each record that nobody may see, not even later: how rows are cut.
 
-    def sample(self, rate: Fraction, rows: int) -> NDArray[np.bool_]:
-        """Who is drawn: each row on its own with probability `rate`, afresh in every call.
+        Where a run is watched, `couple` may give its records those of a neighbour's.
+        """
+        number, entropy = self._next()
+        coins = Coins(entropy.read(KEY_BYTES))
+        return coins if self._couple is None else self._couple(number, coins)
+
+    def sample(self, rate: Fraction) -> Sample:
+        """Who is drawn: each record on its own with probability `rate`, afresh in every call.
 
         Nobody may see it. Where a run is watched, everyone is drawn: the step's law has the rate,
         and what a row adds does not depend on who else is there. docs/privacy/private-sgd.md.
         """
-        entropy, chosen = self.coins(), np.ones(rows, np.bool_)
-        if self._watch is None and rate < 1:
-            limit = np.uint64(math.floor(rate * 2**64))
-            for start in range(0, rows, _COINS):
-                part = chosen[start : start + _COINS]
-                part[:] = entropy.words(len(part)) < limit
-        return chosen
+        coins = self.coins()
+        return Sample.at(rate, coins) if self._watch is None else Sample(coins, None)
 
     def public_seed(self) -> int:
         """A seed for what is computed from outcomes alone; the same when the job goes on."""

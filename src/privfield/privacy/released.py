@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from privfield._version import __version__
 from privfield.errors import InputError
 from privfield.files import pack, read_bytes, unpack, write_whole
+from privfield.html import text_html
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import NON_PRIVATE, Budget, NonPrivate, budget_from_json
 from privfield.privacy.noise import NoiseLaw
@@ -98,6 +99,9 @@ class Released(ABC):
             elif name not in cls.LATER:  # a file without its stamp must not pass for a private one
                 raise KeyError(name)
         return cls(**found)
+
+    def _repr_html_(self) -> str:
+        return text_html(repr(self))
 
     def _shown(self, text: str, rest: str = "") -> str:
         """What a `repr` says: first that it protects nobody, if so; what it costs, about whom."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +20,16 @@ SURVEYS = (".sav", ".zsav", ".dta")
 CODEBOOKS = (*SURVEYS, ".json")
 _MOST_POINTS = 21  # of a scale of which a codebook names only some
 _MOST_LISTED = 6
+_GAPS = ("no answer", "missing", "gap")  # names of the level that a gap is, whichever is free
 
 
 @dataclass(frozen=True)
 class Column:
     """One column of a codebook; without levels where it does not say what the column may hold.
 
-    `missing` is the level that empty values are read as, if not the first. `declared_missing` are
-    codes that mean "no answer": they are no levels.
+    `missing` is the level that empty values are read as, if not the first; `gap` names a further
+    one for them. `declared_missing` are codes that mean "no answer", for readers; `missing_codes`
+    are those among them that can be listed. They are no levels.
     """
 
     name: str
@@ -36,6 +38,8 @@ class Column:
     question: str = ""
     missing: str | None = None
     declared_missing: tuple[str, ...] = ()
+    gap: str | None = None
+    missing_codes: tuple[str, ...] = ()
 
 
 def is_codebook(path: str) -> bool:
@@ -87,12 +91,18 @@ def _survey_columns(about: Any) -> list[Column]:
 
 def _survey_column(about: Any, name: str, wording: str) -> Column:
     ranges = about.missing_ranges.get(name, [])
-    kept, gone = {}, [_range_text(each) for each in ranges]
+    kept = {}
     for code, label in about.variable_value_labels.get(name, {}).items():
         if not any(_within(code, each) for each in ranges):
             kept[code] = label.strip()
     measure = about.variable_measure.get(name, "unknown")
-    return _labelled(name, kept, wording, measure, tuple(gone))
+    column = _labelled(name, kept, wording, measure)
+    codes = [code for each in ranges for code in _range_codes(each) if code not in column.levels]
+    return replace(
+        column if not ranges else with_gap(column),
+        declared_missing=tuple(_range_text(each) for each in ranges),
+        missing_codes=tuple(codes),
+    )
 
 
 def _within(code: Any, ends: Mapping[str, Any]) -> bool:
@@ -104,6 +114,14 @@ def _range_text(ends: Mapping[str, Any]) -> str:
     return low if low == high else f"{low} to {high}"
 
 
+def _range_codes(ends: Mapping[str, Any]) -> list[str]:
+    """The codes of a range that are few enough to list."""
+    if ends["lo"] == ends["hi"]:
+        return [level_text(ends["lo"])]
+    points = None if isinstance(ends["lo"], str) else _points([ends["lo"], ends["hi"]])
+    return [level_text(point) for point in points or ()]
+
+
 def _is_finite(value: Any) -> bool:
     return isinstance(value, str) or abs(value) < 1e300  # "lowest" is the least number there is
 
@@ -113,7 +131,6 @@ def _labelled(
     labels: Mapping[Any, str],
     question: str,
     measure: str,
-    declared_missing: tuple[str, ...] = (),
 ) -> Column:
     """A column whose codes have labels: by label where all have one, else by code.
 
@@ -131,20 +148,19 @@ def _labelled(
     elif not all(levels):
         levels = [level_text(code) for code in codes]
         question = _with_codes(question, codes, labels)
-    return _column(name, levels, ordered, question, declared_missing)
+    return _column(name, levels, ordered, question)
 
 
-def _column(
-    name: str,
-    levels: Sequence[str],
-    ordered: bool,
-    question: str = "",
-    declared_missing: tuple[str, ...] = (),
-) -> Column:
-    """Of an ordered scale, empty values are read as the middle."""
-    ordered = ordered and len(levels) > 2
-    missing = middle(levels) if ordered else None
-    return Column(name, tuple(levels), ordered, question, missing, declared_missing)
+def _column(name: str, levels: Sequence[str], ordered: bool, question: str = "") -> Column:
+    """Of an ordered scale, a gap is no answer."""
+    column = Column(name, tuple(levels), ordered and len(levels) > 2, question)
+    return with_gap(column) if column.ordered else column
+
+
+def with_gap(column: Column) -> Column:
+    """Empty values become a level of their own, where levels are known."""
+    free = [name for name in _GAPS if name not in column.levels]
+    return replace(column, gap=free[0]) if free and column.levels else column
 
 
 def middle(levels: Sequence[str]) -> str | None:

@@ -9,17 +9,20 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from privfield.errors import InputError
 from privfield.files import write_bytes
+from privfield.html import table_html
 from privfield.schema.codebook import Column, read_codebook
 from privfield.schema.toml import parse, render
 from privfield.schema.variables import Bins, Ordered, Person, Rule, Variable, listing, make_variable
+from privfield.words import counted
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True, init=False, repr=False)
 class Schema:
     """Named variables with their levels, rules for what does not fit, and the privacy unit.
 
@@ -29,7 +32,9 @@ class Schema:
 
     `missing` and `unknown` map a variable to the level that missing or unlisted values are read
     as; the first level when nothing is said (for numbers, bins and ordered numbers, unlisted values
-    go to the nearest level). `questions` maps a variable to its wording, for readers only.
+    go to the nearest level). `gaps` maps a variable to the name of a further level, the last, for
+    missing values: learners then speak of those who answered. `missing_codes` maps one to values
+    that mean "missing", such as ``["99"]``. `questions` maps one to its wording, for readers only.
     `forbidden` lists combinations that cannot occur, such as ``{"age": "0-18", "married": "yes"}``;
     a list of levels forbids each of them. `unit` is whose
     data is protected: None for one row, or a `Person`. `levels_are_public` says that the levels
@@ -48,6 +53,8 @@ class Schema:
         *,
         missing: Mapping[str, object] | None = None,
         unknown: Mapping[str, object] | None = None,
+        gaps: Mapping[str, object] | None = None,
+        missing_codes: Mapping[str, Sequence[object]] | None = None,
         questions: Mapping[str, str] | None = None,
         forbidden: Sequence[Mapping[str, object]] = (),
         unit: Person | None = None,
@@ -57,12 +64,17 @@ class Schema:
             raise InputError(
                 "Schema: variables must be a mapping from at least one name to its levels."
             )
-        for label, rules in (("missing", missing), ("unknown", unknown), ("questions", questions)):
+        stated: dict[str, Any] = {
+            "missing": missing,
+            "unknown": unknown,
+            "questions": questions,
+            "gaps": gaps,
+            "missing_codes": missing_codes,
+        }
+        for label, rules in stated.items():
             _check_rules(label, rules, variables)
-        built = tuple(
-            make_variable(name, given, missing or {}, unknown or {}, questions or {})
-            for name, given in variables.items()
-        )
+        stated = {label: rules or {} for label, rules in stated.items()}
+        built = tuple(make_variable(name, given, **stated) for name, given in variables.items())
         object.__setattr__(self, "variables", built)
         if unit is not None and not isinstance(unit, Person):
             raise InputError(
@@ -80,16 +92,30 @@ class Schema:
             raise InputError("Schema: forbidden must be a list of combinations.")
         object.__setattr__(self, "forbidden", tuple(self._rule(rule) for rule in forbidden))
 
+    def __repr__(self) -> str:
+        names = ", ".join(self.names[:4]) + ", …" * (len(self) > 4)
+        unit = "" if self.unit is None else f", unit {self.unit.column!r}"
+        return f"<Schema: {counted(len(self), 'variable')} ({names}){unit}>"
+
+    def _repr_html_(self) -> str:
+        more = [", ".join(v.levels[:8]) + ", …" * (len(v.levels) > 8) for v in self.variables]
+        rows = [
+            (v.name, v.kind, levels, v.missing, v.unknown or "the nearest", v.question)
+            for v, levels in zip(self.variables, more, strict=True)
+        ]
+        head = ("variable", "kind", "levels", "missing is", "unknown is", "wording")
+        return table_html(repr(self), head, rows)
+
     def stated(self) -> dict[str, Any]:
         """What decides how rows are read, as plain values; requests of jobs hold it."""
         return asdict(self) | {"variables": [each.stated() for each in self.variables]}
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """The variables' names, in column order."""
         return tuple(variable.name for variable in self.variables)
 
-    @property
+    @cached_property
     def shape(self) -> tuple[int, ...]:
         """The number of levels of each variable, in column order."""
         return tuple(len(variable.levels) for variable in self.variables)
@@ -100,11 +126,15 @@ class Schema:
     def __getitem__(self, name: str) -> Variable:
         return self.variables[self.index(name)]
 
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {name: place for place, name in enumerate(self.names)}
+
     def index(self, name: str) -> int:
         """The column position of a variable; a typo is an error that lists what is legal."""
         try:
-            return self.names.index(name)
-        except ValueError:
+            return self._places[name]
+        except (KeyError, TypeError):
             raise InputError(
                 f"there is no variable {name!r}; the schema has {listing(self.names)}."
             ) from None
@@ -144,6 +174,27 @@ class Schema:
             raise InputError("evidence names every variable; at least one must be left.")
         return Schema._of(left, tuple(rules), self.unit, self.levels_are_public)
 
+    def of_rows(self) -> Schema:
+        """The same variables for rows that belong to nobody, such as synthetic ones."""
+        return Schema._of(self.variables, self.forbidden, None, self.levels_are_public)
+
+    def answered(self) -> Schema:
+        """The schema among those who answered: without the levels of gaps."""
+        if not self.has_gaps:
+            return self
+        variables = tuple(variable.answered() for variable in self.variables)
+        rules = []
+        for rule in self.forbidden:
+            left = [(name, tuple(x for x in own if x in self[name].answers)) for name, own in rule]
+            if all(own for _, own in left):
+                rules.append(tuple(left))
+        return Schema._of(variables, tuple(rules), self.unit, self.levels_are_public)
+
+    @property
+    def has_gaps(self) -> bool:
+        """Whether gaps are a level of their own, for any variable."""
+        return any(variable.has_gap for variable in self.variables)
+
     @classmethod
     def _of(
         cls,
@@ -178,6 +229,8 @@ class Schema:
         return cls(
             {c.name: Ordered(c.levels) if c.ordered else c.levels for c in columns},
             missing={c.name: c.missing for c in columns if c.missing is not None},
+            gaps={c.name: c.gap for c in columns if c.gap is not None},
+            missing_codes={c.name: c.missing_codes for c in columns},
             questions={c.name: c.question for c in columns},
             levels_are_public=levels_are_public,
         )

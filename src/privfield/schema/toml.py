@@ -51,7 +51,9 @@ _VARIABLES = """
 #   number = 12              whole numbers 0 to 11
 #   bins = [0, 18, 40, 65]   intervals 0-18, 18-40, 40-65; 18 belongs to 18-40. The text 18-40 is
 #                            read as that interval too
-# missing: the level that empty, null and NaN values are read as.
+# missing: the level that empty, null and NaN values are read as. Or instead of it
+# gap:     the name of a further level for them; learners then speak of those who answered.
+# missing_codes: values that are read like empty ones, such as ["99"].
 # unknown: the level that values not listed here are read as ("nearest": the closest number or bin;
 #          for ordered levels that are numbers too).
 # question: the wording, for readers only.
@@ -93,17 +95,19 @@ def _unit_text(unit: Person | None) -> str:
 
 def _variable_text(variable: Variable) -> str:
     if variable.kind == "number":
-        values = f"number = {len(variable.levels)}"
+        values = f"number = {len(variable.answers)}"
     elif variable.kind == "bins":
         values = f"bins = {_list(number_text(edge) for edge in variable.edges)}"
     else:
-        values = f"levels = {_list(_text(level) for level in variable.levels)}"
+        values = f"levels = {_list(_text(level) for level in variable.answers)}"
     if variable.kind == "ordered":
         values += "\nordered = true"
     question = f"question = {_text(variable.question)}\n" if variable.question else ""
+    codes = _list(_text(code) for code in variable.missing_codes)
+    gone = f"missing_codes = {codes}\n" if variable.missing_codes else ""
     return (
         f"\n[variables.{key_text(variable.name)}]\n{question}{values}\n"
-        f"missing = {_text(variable.missing)}\n"
+        f"{'gap' if variable.has_gap else 'missing'} = {_text(variable.missing)}\n{gone}"
         f"unknown = {_text('nearest') if variable.unknown is None else _text(variable.unknown)}\n"
     )
 
@@ -147,16 +151,17 @@ def parse(text: str, source: str) -> dict[str, Any]:
     variables: dict[str, Any] = {}
     missing: dict[str, object] = {}
     unknown: dict[str, object] = {}
-    questions: dict[str, object] = {}
+    stated: dict[str, dict[str, object]] = {"question": {}, "gap": {}, "missing_codes": {}}
     for name, section in sections.items():
         where = f"{source}: [variables.{name}]"
         if not isinstance(section, dict):
             raise InputError(f"{where} must be a section.")
-        keys = ("levels", "ordered", "number", "bins", "missing", "unknown", "question")
+        keys = ("levels", "ordered", "number", "bins", "missing", "unknown", *stated)
         _known_keys(section, keys, where)
         variables[name] = _values(section, where)
-        if "question" in section:
-            questions[name] = section["question"]
+        for key, found in stated.items():
+            if key in section:
+                found[name] = section[key]
         if "missing" in section:
             missing[name] = section["missing"]
         if "unknown" in section and not (
@@ -170,7 +175,9 @@ def parse(text: str, source: str) -> dict[str, Any]:
         "variables": variables,
         "missing": missing,
         "unknown": unknown,
-        "questions": questions,
+        "questions": stated["question"],
+        "gaps": stated["gap"],
+        "missing_codes": stated["missing_codes"],
         "forbidden": forbidden,
         "unit": _unit(document.get("unit", {}), source),
         "levels_are_public": document.get("levels_are_public", False),

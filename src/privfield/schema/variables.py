@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
 from typing import Any, TypeAlias
 
@@ -114,6 +114,8 @@ class Variable:
     0, 1, …) or "bins" (intervals `edges`). `missing` is the level that missing values are read as.
     `unknown` is the level that other values outside the schema are read as; None means the nearest
     level (numbers, bins, and ordered levels that are numbers).
+    With `has_gap` the last level is no answer but a gap: it is the one that missing values are read
+    as, and learners speak of those who answered. `missing_codes` are values that mean "missing".
     `question` is the wording, for readers only: variables are equal without it.
     """
 
@@ -124,17 +126,35 @@ class Variable:
     unknown: str | None
     edges: tuple[float, ...] = ()
     question: str = field(default="", compare=False)
+    has_gap: bool = False
+    missing_codes: tuple[str, ...] = ()
 
     def stated(self) -> dict[str, Any]:
         """What decides how values are read, as plain values; requests of jobs hold it."""
         found = asdict(self)
         del found["question"]
+        for name in ("has_gap", "missing_codes"):  # not there, not stated
+            if not found[name]:
+                del found[name]
         return found
 
     @property
+    def answers(self) -> tuple[str, ...]:
+        """The levels that are answers: all but that of a gap."""
+        return self.levels[:-1] if self.has_gap else self.levels
+
+    @property
     def is_ordered(self) -> bool:
-        """Whether the order of levels means something: declared so, two levels, or bins."""
-        return len(self.levels) == 2 or self.kind in ("ordered", "bins")
+        """Whether the order of answers means something: declared so, two of them, or bins."""
+        return len(self.answers) == 2 or self.kind in ("ordered", "bins")
+
+    def answered(self) -> Variable:
+        """The variable among those who answered; new gaps are read as the middle of a scale."""
+        if not self.has_gap:
+            return self
+        missing = self.answers[(len(self.answers) - 1) // 2 if self.is_ordered else 0]
+        unknown = missing if self.unknown == self.missing else self.unknown
+        return replace(self, levels=self.answers, missing=missing, unknown=unknown, has_gap=False)
 
     def code(self, level: object) -> int:
         """The position of a level; a typo is an error that lists what is legal."""
@@ -171,6 +191,8 @@ def make_variable(
     missing: Mapping[str, object],
     unknown: Mapping[str, object],
     questions: Mapping[str, str],
+    gaps: Mapping[str, object],
+    missing_codes: Mapping[str, Sequence[object]],
 ) -> Variable:
     """A column from what a user said of it; the mappings are the whole schema's."""
     check_name(name, "Schema: variable name")
@@ -195,18 +217,44 @@ def make_variable(
             f"levels; got {type(given).__name__}."
         )
     _check_size(name, len(levels))
+    elsewhere, has_gap = _elsewhere(kind, levels), name in gaps
+    if has_gap:
+        if name in missing:
+            raise InputError(f"Schema: {name!r} has both a gap and a level for missing values.")
+        levels = (*levels, _named_gap(name, gaps[name]))
+        elsewhere = None if elsewhere is None else levels[-1]
     if len(set(levels)) < len(levels):
         raise InputError(f"Schema: {name!r} lists a level twice.")
     blank = Variable(name, levels, kind, levels[0], levels[0], edges)
+    stated = levels[blank.code(missing[name])] if name in missing else levels[0]
     return Variable(
         name,
         levels,
         kind,
-        levels[blank.code(missing[name])] if name in missing else levels[0],
-        levels[blank.code(unknown[name])] if name in unknown else _elsewhere(kind, levels),
+        levels[-1] if has_gap else stated,
+        levels[blank.code(unknown[name])] if name in unknown else elsewhere,
         edges,
         _check_question(name, questions.get(name, "")),
+        has_gap,
+        _codes(name, missing_codes.get(name, ()), levels),
     )
+
+
+def _named_gap(name: str, gap: object) -> str:
+    text = level_text(gap)
+    if not text.strip():
+        raise InputError(f"Schema: the gap of {name!r} needs a name, such as 'no answer'.")
+    return text
+
+
+def _codes(name: str, given: object, levels: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(given, str | bytes) or not isinstance(given, Sequence):
+        raise InputError(f"Schema: missing_codes of {name!r} must be a list; got {given!r}.")
+    found = tuple(dict.fromkeys(level_text(code) for code in given))
+    both = [code for code in found if code in levels]
+    if both:
+        raise InputError(f"Schema: {both[0]!r} is a level of {name!r}, so it cannot be missing.")
+    return found
 
 
 def _elsewhere(kind: str, levels: Sequence[str]) -> str | None:

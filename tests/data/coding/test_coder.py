@@ -466,3 +466,41 @@ def test_csv_reads_numbers_as_their_text(folder: Any) -> None:
     (one,), (two,) = (list(open_table(d, schema).batches()) for d in (frame, folder / "frame.csv"))
     for left, right in zip(one.columns, two.columns, strict=True):
         assert left.tolist() == right.tolist()
+
+
+@pytest.mark.parametrize(
+    "given",
+    [Ordered([1, 2, 3, 4]), ["m", "f", "1"], 5, Bins([0, 18, 65]), Ordered(["low", "2", "high"])],
+    ids=str,
+)
+def test_gaps_and_missing_codes_are_read_as_the_last_level_and_all_else_as_ever(
+    given: Any, folder: Any
+) -> None:
+    """What is missing or unlisted is what two readings disagree on that send it elsewhere."""
+    plain = Schema({"x": given})
+    size, names = plain.shape[0], plain["x"].levels
+    gone = ["99", "-9", "1.5", "none"]
+    schema = Schema({"x": given}, gaps={"x": "7"}, missing_codes={"x": gone})
+    numbers = [1.0, 2.0, 0.0, 17.0, 64.5, 99.0, -9.0, 1.5, 7.0, 98.0, 100.0, -8.5, 6.0]
+    texts = ["m", "f", "1", "low", "high", "2", "3", "99", "-9", "1.5", " 99 ", "99.0", "7", "none"]
+    silent = {99.0, -9.0, 1.5, 7.0, "99", "-9", "1.5", " 99 ", "99.0", "7", "none"}
+    for column in (
+        pa.array([*numbers, None]),
+        pa.array([int(v) for v in numbers]),
+        pa.array([*texts, None, ""]),
+    ):
+        readings = []
+        for level in (names[0], names[-1]):
+            rules = {"missing": {"x": level}}
+            if plain["x"].unknown is not None:
+                rules["unknown"] = {"x": level}
+            readings.append(codes(pa.table({"x": column}), Schema({"x": given}, **rules)))
+        expected = [
+            size if value in silent or one != two else one
+            for value, one, two in zip(column.to_pylist(), *readings, strict=True)
+        ]
+        for name, data in arrow_sources(column, folder).items():
+            assert codes(data, schema) == expected, name
+        assert codes({"x": np.array(column.to_pylist(), object)}, schema) == expected
+    positions = np.arange(size + 1).reshape(-1, 1)
+    assert codes(positions, schema) == list(range(size + 1))

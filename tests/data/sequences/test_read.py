@@ -210,6 +210,29 @@ def table(rows):
     )
 
 
+MOMENTS = ["", "2", "10", "-3", "2024-01-05", "2024-01-10", "07", None]
+
+
+@given(st.data())
+def test_a_column_orders_the_states_whatever_the_order_of_rows(draws):
+    """Missing first, numbers by value, other texts byte by byte; at one place in state order."""
+    standing = {None: 0, "": 0, "-3": 1, "2": 2, "07": 3, "10": 4, "2024-01-05": 5, "2024-01-10": 6}
+    cell = st.tuples(*map(st.sampled_from, ("ab", "xy", STATES.names, MOMENTS)))
+    rows = draws.draw(st.lists(cell, max_size=25))
+    own = {}
+    for person, label, state, moment in rows:
+        own.setdefault((person, label), []).append((standing[moment], STATES.names.index(state)))
+    expected = sorted([code for _, code in sorted(each)] for each in own.values())
+    for _ in range(2):
+        columns = dict(zip("pqst", zip(*rows, strict=True) if rows else [()] * 4, strict=True))
+        data = pa.table({name: pa.array(c, pa.string()) for name, c in columns.items()})
+        found = read(data, columns=("p", "q", "s", "t"))
+        assert sorted(sequence for person in found for sequence in person) == expected
+        rows = draws.draw(st.permutations(rows))
+    numbers = pa.table({"p": ["a"] * 3, "s": list(STATES.names), "t": [2.5, 10, -1]})
+    assert read(numbers, columns=("p", None, "s", "t")) == [[[2, 0, 1]]]
+
+
 def test_long_lists_are_read_in_parts(monkeypatch):
     monkeypatch.setattr(module, "_ITEMS", 3)
     monkeypatch.setattr(module, "_PEOPLE", 2)

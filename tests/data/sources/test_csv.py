@@ -3,6 +3,9 @@ from __future__ import annotations
 import gzip
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -217,6 +220,30 @@ def test_a_small_file_cannot_fill_the_memory(tmp_path: Path, byte: bytes) -> Non
     assert more < 300  # MiB
 
 
+def test_reading_ends_when_no_thread_holds_python_objects_any_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Arrow's threads may be late; one that is while Python shuts down would abort the program."""
+    lend, held, released = csv_source._Lent.lend, [], threading.Event()
+
+    def keep(lent: Any, thing: Any) -> Any:
+        held.append(thing)
+        return lend(lent, thing)
+
+    def let_go() -> None:
+        released.set()
+        held.clear()
+
+    monkeypatch.setattr(csv_source._Lent, "lend", keep)
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"a,b\nyes,1\n")
+    late = threading.Timer(0.3, let_go)
+    late.start()
+    assert rows(path) == [(2, 1)]
+    assert released.is_set()
+    late.join()
+
+
 def test_only_ragged_rows(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_bytes(b"a,b\n" + b"1,2,3\n" * 10)
@@ -358,3 +385,36 @@ def test_a_file_that_goes_away(tmp_path: Path) -> None:
         InputError, match="cannot be read below its header: it is damaged or has changed"
     ):
         list(table.batches())
+
+
+# -- parts of a file, which different tasks read
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.sampled_from(PIECES), max_size=40), st.integers(1, 40))
+def test_parts_hold_the_records_of_the_whole(folder: Path, pieces: list[bytes], size: int) -> None:
+    """Wherever pieces begin, also within quotes: the rows of all parts are those of the file."""
+    path = folder / "parts.csv"
+    path.write_bytes(b"a,b\n" + b"".join(pieces))
+    file = csv_source.CsvFile(str(path), ["a", "b"])
+    ranges = file.ranges(size)
+    assert sum(end - start for start, end in ranges) == path.stat().st_size - 4
+    parts = file.records([file.scan(part) for part in ranges], ranges) if ranges else []
+    assert all(end == start for (_, end), (start, _) in pairwise(parts))
+    found = [row for part in parts for row in rows_of(file.read(part))]
+    assert sorted(found) == sorted(rows_of(file.read()))
+
+
+def rows_of(batches: Iterator[sources.RawBatch]) -> list[tuple[Any, ...]]:
+    found: list[tuple[Any, ...]] = []
+    for batch in batches:
+        columns = [column.to_pylist() for column in batch.columns]
+        found += [(batch.ragged, *map(repr, row)) for row in zip(*columns, strict=True)]
+    return found
+
+
+def test_a_compressed_file_stays_whole(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv.gz"
+    path.write_bytes(gzip.compress(b"x,y\n" + b"1,2\n" * 99))
+    file = csv_source.CsvFile(str(path), ["x", "y"])
+    assert file.ranges(10) == [] and file.parts() == [None]

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from privfield.data.sources.files import CsvFiles, column_names
 from privfield.data.table import open_table
 from privfield.errors import InputError
 from privfield.schema import Person, Schema
@@ -80,18 +83,85 @@ def test_a_column_inside_a_struct_is_not_a_column(tmp_path: Path) -> None:
     assert rows(path, schema) == [(1, 2)]
 
 
+def test_text_files_are_tables_where_nothing_else_is(tmp_path: Path) -> None:
+    (tmp_path / "t.txt").write_text("a|b\nyes|1\n")
+    assert rows(tmp_path / "t.txt") == rows(tmp_path) == [(2, 1)]
+    (tmp_path / "u.csv").write_text("a,b\nno,2\n")
+    assert rows(tmp_path) == [(1, 2)]
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "cp1252", "mac-roman", "cp437"])
+def test_other_encodings(tmp_path: Path, encoding: str) -> None:
+    schema = Schema({"é": ["ä", "ö", "z"], "b": 3})
+    text = 'é;b\nö;1\n"ä\nx";2\nä;0\n'
+    (tmp_path / "t.csv").write_text(text, encoding="utf-8")
+    (tmp_path / "o.csv").write_text(text, encoding=encoding)
+    found = rows(CsvFiles(str(tmp_path / "o.csv"), encoding=encoding), schema)
+    assert found == rows(tmp_path / "t.csv", schema) == [(1, 1), (0, 2), (0, 0)]
+    told = problem(tmp_path / "o.csv", tmp_path, schema)
+    assert "lacks 1 column of the schema: 'é'" in told and "It is not UTF-8 text." in told
+    with pytest.raises(InputError, match="encoding: only CSV files have one"):
+        pq.write_table(pa.table({"é": ["ä"], "b": [1]}), tmp_path / "t.parquet")
+        open_table(CsvFiles(str(tmp_path / "t.parquet"), encoding=encoding), schema)
+
+
+@pytest.mark.parametrize(
+    "encoding", ["utf-16", "shift-jis", "ascii", "rot13", "none such", 8, None]
+)
+def test_encodings_that_are_not_a_byte_for_each_letter(encoding: Any) -> None:
+    with pytest.raises(InputError, match="encoding must be utf-8, or one with a byte for each"):
+        CsvFiles("t.csv", encoding=encoding)
+    with pytest.raises(InputError, match="path must be text; got int"):
+        CsvFiles(7, encoding="latin-1")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+def test_folders_as_hive_names_them(tmp_path: Path, kind: str) -> None:
+    """As Arrow's own reader of such folders reads them."""
+    from pyarrow import csv, dataset
+
+    folder = tmp_path / "t"
+    values = {"year": ["2023", "2024"], "site": ["north sea", "a/b", None]}
+    for number, (year, site) in enumerate(product(*values.values())):
+        name = "__HIVE_DEFAULT_PARTITION__" if site is None else quote(site, safe="")
+        (folder / f"year={year}" / f"site={name}").mkdir(parents=True)
+        table = pa.table({"a": ["yes", "no"], "b": [number % 5, 4]})
+        path = folder / f"year={year}" / f"site={name}" / f"part.{kind}"
+        (pq.write_table if kind == "parquet" else csv.write_csv)(table, path)
+    (folder / "_SUCCESS").write_text("")
+    text = {"year": pa.string(), "site": pa.string()}
+    found = dataset.dataset(
+        folder,
+        format=kind,
+        partitioning=dataset.partitioning(pa.schema(text.items()), flavor="hive"),
+    ).to_table()
+    levels = {"site": ["?", "north sea", "a/b"], "year": ["2023", "2024"]}
+    schema = Schema({"b": 5, **levels, "a": ["?", "no", "yes"]})
+    expected = rows(found, schema)
+    assert len(expected) == 12 and {row[1] for row in expected} == {0, 1, 2}
+    for data in (folder, str(folder) + "/", str(folder / "*" / "site=*" / f"*.{kind}")):
+        assert sorted(rows(data, schema)) == sorted(expected)
+    assert column_names(str(folder))[0] == ["a", "b", "year", "site"]
+    assert open_table(folder, schema).count_rows() == 12
+    people = Schema({"b": 5}, unit=Person("site", rows=None))
+    assert sum(batch.rows for batch in open_table(folder, people).batches()) == 8
+    assert problem(folder, tmp_path, Schema({"year": ["2023", "2024"]})) == (
+        "path: no column of the schema is in the files of 'FOLDER/t'."
+    )
+
+
 def test_paths_without_data(tmp_path: Path) -> None:
     assert problem(tmp_path / "no.csv", tmp_path) == "path: there is no file 'FOLDER/no.csv'."
     assert problem(str(tmp_path / "*.csv"), tmp_path) == "path: no file matches 'FOLDER/*.csv'."
     assert problem(tmp_path, tmp_path) == (
-        "path: the folder 'FOLDER' holds no .csv, .csv.gz, .tsv, .tsv.gz, .parquet, .pq, .sav, "
-        ".zsav, .dta files. "
+        "path: the folder 'FOLDER' holds no .csv, .csv.gz, .tsv, .tsv.gz, .txt, .txt.gz, "
+        ".parquet, .pq, .sav, .zsav, .dta files. "
         "Files in its subfolders are read with a glob such as 'FOLDER/**/*.parquet'."
     )
     (tmp_path / "t.xlsx").write_text("x")
     assert problem(tmp_path / "t.xlsx", tmp_path) == (
-        "path: 'FOLDER/t.xlsx' must end in one of .csv, .csv.gz, .tsv, .tsv.gz, .parquet, .pq, "
-        ".sav, .zsav, .dta."
+        "path: 'FOLDER/t.xlsx' must end in one of .csv, .csv.gz, .tsv, .tsv.gz, .txt, "
+        ".txt.gz, .parquet, .pq, .sav, .zsav, .dta."
     )
     (tmp_path / "t.parquet").write_bytes(b"")
     assert problem(tmp_path / "t.parquet", tmp_path) == "path: 'FOLDER/t.parquet' is empty."

@@ -210,7 +210,7 @@ def test_other_data(data: Any) -> None:
     assert problem(data) == (
         "data must be a path or glob of CSV, Parquet, SPSS or Stata files, a frame that speaks the "
         "Arrow stream protocol (pandas from 2.2, polars, DuckDB, pyarrow), a mapping of names to "
-        "columns, a 2-D numpy array of codes, a Spark DataFrame or pf.SparkFiles; "
+        "columns, a 2-D numpy array of codes, pf.CsvFiles, a Spark DataFrame or pf.SparkFiles; "
         f"got {type(data).__name__}."
     )
 

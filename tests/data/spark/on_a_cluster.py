@@ -1,6 +1,7 @@
-"""A program for `test_spark.py`: two executors, speculation on, one of them killed in mid-task.
+"""A program for `test_spark.py`: every mechanism on two executors, with speculation.
 
-Its last job fails on a value that Spark would quote, on the screen as well.
+Then executors are killed, one in mid-task, one whose sums others wait for, so that a stage must run
+again. The last job fails on a value that Spark would quote, on the screen as well.
 """
 
 import os
@@ -8,38 +9,58 @@ import signal
 import sys
 from pathlib import Path
 
-import numpy as np
-import pyarrow as pa
 import pyspark
+import test_spark as cases
 from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 
 import privfield as pf
 from privfield.data.aggregate import RowCount
-from privfield.data.table import open_table, unit_of
+from privfield.data.spark import jobs
+from privfield.data.table import open_table
 from privfield.mechanisms.frank_wolfe import rows
 from privfield.mechanisms.frank_wolfe.pairwise import PairwiseFrankWolfe
 
-SEED = 4
 FOLDER = Path(sys.argv[1])
-SCHEMA = pf.Schema({"a": 2, "b": 2, "c": 2}, unit=pf.Person("id", rows=2))
+
+
+def kill_once(marker):
+    """Kill the Java process that this worker serves, the first time."""
+    try:
+        os.close(os.open(FOLDER / marker, os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        return
+    daemon = Path(f"/proc/{os.getppid()}/stat").read_text()
+    os.kill(int(daemon.rpartition(")")[2].split()[1]), signal.SIGKILL)
 
 
 class KillsAnExecutor(RowCount):
-    """Kills the Java process that its worker serves, the first time."""
+    """In mid-task."""
 
     def partial(self, batches):
         found = super().partial(batches)
-        try:
-            os.close(os.open(FOLDER / "killed", os.O_CREAT | os.O_EXCL))
-        except FileExistsError:
-            return found
-        daemon = Path(f"/proc/{os.getppid()}/stat").read_text()
-        os.kill(int(daemon.rpartition(")")[2].split()[1]), signal.SIGKILL)
+        kill_once("killed")
+        return found
+
+
+def killing_adder(batches, add=jobs.add_slices):
+    """With the executor are gone the sums that it has made in the stage before."""
+    kill_once("killed while adding")
+    yield from add(batches)
+
+
+def attempts(spark):
+    """How often a stage was run again, at most."""
+    context = spark.sparkContext
+    store, jvm = context._jsc.sc().statusStore(), context._jvm
+    nothing = context._gateway.new_array(jvm.double, 0)
+    stages = store.stageList(None, False, False, nothing, None)
+    return max(stages.apply(place).attemptId() for place in range(stages.size()))
 
 
 def main() -> None:
-    cloudpickle.register_pickle_by_value(sys.modules["__main__"])
+    for module in (sys.modules["__main__"], cases):  # workers do not see the tests
+        cloudpickle.register_pickle_by_value(module)
     os.environ["SPARK_HOME"] = os.path.dirname(pyspark.__file__)
     os.environ["PYSPARK_PYTHON"] = sys.executable
     settings = {
@@ -51,6 +72,7 @@ def main() -> None:
         "spark.speculation.multiplier": "1.01",
         "spark.speculation.quantile": "0.1",
         "spark.executor.memory": "512m",
+        "spark.deploy.maxExecutorRetries": "-1",  # a slow machine loses some of them
         "spark.executorEnv.PYTHONPATH": os.environ.get("PYTHONPATH", ""),
         "spark.local.dir": str(FOLDER),
     }
@@ -58,25 +80,30 @@ def main() -> None:
     for name, value in settings.items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
-    rng = np.random.default_rng(SEED)
-    columns = {name: rng.integers(0, 2, 2000) for name in "abc"}
-    table = pa.table({**columns, "id": [f"p{n}" for n in rng.integers(0, 900, 2000)]})
-    frame = spark.createDataFrame(table.to_pylist(), "a long, b long, c long, id string")
-    frame = frame.repartition(3)
-    common = {"schema": SCHEMA, "insecure_seed": SEED}
-    unit, budget = unit_of(SCHEMA), pf.ZCDP(1)
+    tables = {name: getattr(cases, name) for name in ("TABLE", "BITS")}
+    frames = {name: cases.frame_of(spark, table).cache() for name, table in tables.items()}
+    for kind, name, release in cases.SAME:
+        found, here = release(frames[name]), release(tables[name])
+        assert found.to_bytes() == here.to_bytes(), kind
     rows._MOST_PATTERNS = 1  # so that every step is a pass on Spark
-    for release in (
-        lambda data: pf.measure(data, SCHEMA, [("a", "b"), ("c",)], budget, insecure_seed=SEED),
-        lambda data: PairwiseFrankWolfe.measure(data, budget, unit, width=1.0, steps=2, **common),
-    ):
-        assert release(frame).to_bytes() == release(table).to_bytes()
-    bare = pf.Schema({"a": 2, "b": 2, "c": 2})
-    assert open_table(frame, bare).aggregate(KillsAnExecutor()).tolist() == [2000]
+    for kind, name, release in cases.SAME:
+        if kind is PairwiseFrankWolfe:
+            assert release(frames[name]).to_bytes() == release(tables[name]).to_bytes()
+    bare, frame = pf.Schema(cases.LABELS), frames["TABLE"]
+    assert open_table(frame, bare).aggregate(KillsAnExecutor()).tolist() == [frame.count()]
     assert (FOLDER / "killed").exists()
+    jobs.add_slices = killing_adder
+    pairs = [("a", "b"), ("b", "c")]
+    found, here = (
+        pf.measure(data, bare, pairs, pf.ZCDP(1), insecure_seed=4)
+        for data in (frame.repartition(6), tables["TABLE"])
+    )
+    assert found.to_bytes() == here.to_bytes()
+    assert (FOLDER / "killed while adding").exists()
+    assert attempts(spark) > 0
     bad = frame.selectExpr("cast(concat('SECRET', id) as int) as a", "b", "c")
     try:
-        pf.measure(bad, bare, [("a",)], budget)
+        pf.measure(bad, bare, [("a",)], pf.ZCDP(1))
     except pf.InputError as error:
         print(error)
     spark.stop()

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +24,7 @@ from privfield.cli import main
 from privfield.data.aggregate import RowCount
 from privfield.data.rows import Variables
 from privfield.data.sequences.form import StateSet, id_unit
+from privfield.data.spark import files as spark_files
 from privfield.data.spark.jobs import Partial
 from privfield.data.table import open_table, unit_of
 from privfield.mechanisms.chains.mechanism import ChainTransitions
@@ -39,6 +41,7 @@ from privfield.mechanisms.gradients.pseudolikelihood import PseudolikelihoodGrad
 from privfield.mechanisms.gradients.sgd import StochasticGradients
 from privfield.mechanisms.graphs.statistics import ChowLiuTree, CorrelationGraph
 from privfield.mechanisms.graphs.structure import StableStructure
+from privfield.mechanisms.graphs.votes import BlockVotes
 from privfield.mechanisms.items.mechanism import ItemScores
 from privfield.mechanisms.moments.mechanism import SecondMoments
 from privfield.mechanisms.parities.gaussian import NoisyParities
@@ -51,6 +54,7 @@ from privfield.mechanisms.peers.statistics import NetworkStatistics
 from privfield.mechanisms.registry import MECHANISMS
 from privfield.mechanisms.scores.mechanism import HeldOutScore
 from privfield.mechanisms.tables.mechanism import ContingencyTables
+from privfield.privacy.coins import Coins
 from privfield.schema import Ordered
 
 pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'privfield[spark]'")
@@ -158,7 +162,40 @@ def levelled(kind, unit=None, budget=None, wrap=list, **settings):
     return kind, "TABLE", release
 
 
+SGD = {"steps": 2, "sampling_rate": 0.3, "clip": 1, "learning_rate": 0.01}
+MOVES = ("id", "c", "a", "b")  # columns of person, sequence, state and order
 PAIRS = (("a", "b"), ("b", "c"), ("a", "c"))
+
+
+def sgd():
+    terms = {"budget": pf.ApproxDP(1, 1e-6), "adjacency": "add-remove"}
+    return levelled(StochasticGradients, cliques=PAIRS, **SGD, **terms)
+
+
+def by_chance(rows):
+    """A user's learner: what it finds depends on its rows, their order and its random state."""
+    return [(0, 1)] * (rows[0, 0] == 0) + [(1, 2)] * (np.random.random() < 0.9)
+
+
+def stable(kind, unit=None, **settings):
+    schema = pf.Schema(LABELS, unit=unit)
+    if kind is StableStructure:
+        settings["variables"] = Variables(schema.names, schema.shape)
+    return levelled(kind, unit, pf.ApproxDP(4, 0.1), blocks=9, **settings)
+
+
+def chain():
+    def release(data):
+        return ChainTransitions.measure(
+            *(data, pf.ZCDP(1), id_unit(MOVES)),
+            states=StateSet.of(LABELS["a"]),
+            columns=MOVES,
+            insecure_seed=SEED,
+        )
+
+    return ChainTransitions, "TABLE", release
+
+
 SAME = [
     levelled(ContingencyTables, cliques=PAIRS),
     levelled(ContingencyTables, unit=pf.Person("id", rows=2), cliques=PAIRS),
@@ -176,8 +213,13 @@ SAME = [
     signed(PerturbedLeader, order=2, rounds=2),
     signed(CorrelationGraph, budget=pf.ApproxDP(1, 1e-6), threshold=0.2),
     signed(RegressionsAndParities, order=2, width=1.0, steps=2),
+    sgd(),
+    stable(StableStructure),
+    stable(StableStructure, unit=pf.Person("id", rows=1), rule="mode"),
+    stable(StableStructure, learner=by_chance),
+    stable(StableTables),
+    chain(),
 ]
-REFUSED = {StochasticGradients, StableStructure, StableTables, ChainTransitions}
 NO_TABLES = {
     LogisticFrankWolfe,
     LossFrankWolfe,
@@ -188,7 +230,7 @@ NO_TABLES = {
 
 
 def test_every_mechanism_that_reads_tables_is_here():
-    tested = {kind for kind, _, _ in SAME} | REFUSED | {HeldOutScore}
+    tested = {kind for kind, _, _ in SAME} | {HeldOutScore}
     assert tested | NO_TABLES == set(MECHANISMS)
 
 
@@ -208,11 +250,35 @@ def test_many_passes_over_rows_that_executors_keep(frames, monkeypatch):
         assert release(frames[name]).to_bytes() == release(globals()[name]).to_bytes(), kind
 
 
+def test_the_votes_of_blocks(frames):
+    variables = Variables(tuple(LABELS), (3, 4, 2))
+    task = BlockVotes(Parities(), variables, 40, 3)
+    found, here = (
+        open_table(data, pf.Schema(LABELS)).by_blocks(task, Coins(b"a key for a test"), 40)
+        for data in (frames["TABLE"], TABLE)
+    )
+    assert found.tolist() == here.tolist()
+    assert len(set(here.tolist())) > 4  # of 8: blocks vote differently
+
+
+class Parities:
+    """Finds edges by the sums of its rows' codes, and by the first row."""
+
+    def __call__(self, rows):
+        return (rows.sum(axis=0) + rows[0]) % 2 == 1
+
+
 def test_scores(frames):
     model = pf.IsingModel(np.full((5, 5), 0.1) - 0.1 * np.eye(5), names=SIGNS.names)
     found, here = (
         pf.release_score(model, data, pf.PureDP(1), schema=SIGNS, insecure_seed=SEED)
         for data in (frames["BITS"], BITS)
+    )
+    assert found.to_bytes() == here.to_bytes()
+    walk = pf.ChainModel(LABELS["a"], np.full(3, 1 / 3), np.eye(3) / 2 + 1 / 6)
+    found, here = (
+        pf.release_score(walk, data, pf.PureDP(1), columns=MOVES, insecure_seed=SEED)
+        for data in (frames["TABLE"], TABLE)
     )
     assert found.to_bytes() == here.to_bytes()
 
@@ -236,6 +302,27 @@ def test_files_that_tasks_read(files, folder, spark, monkeypatch):
         assert release(pf.SparkFiles(spark, files)).to_bytes() == release(files).to_bytes()
 
 
+def test_csv_files_are_cut_where_records_end(spark, tmp_path, monkeypatch):
+    """Quoted fields hold commas, quotes and ends of lines; pieces begin anywhere."""
+    monkeypatch.setattr(spark_files, "_SPLIT_BYTES", 1001)
+    words = ["u", '"v\n,"', '"w\r\n""x"""', "z,too many"]
+    lines = [f"{words[n % 7 % 4]},{n % 5},true,p{n % 40}" for n in range(300)]
+    path = tmp_path / "odd.csv"
+    path.write_bytes(("a,b,c,id\n" + "\n".join(lines)).encode())
+    levels = {"a": ["u", "v\n,", 'w\r\n"x"'], "b": 5, "c": ["false", "true"]}
+    files = pf.SparkFiles(spark, str(path))
+    bare, people = pf.Schema(levels), pf.Schema(levels, unit=pf.Person("id", rows=2))
+    assert len(open_table(files, bare).source.rows()[1].shares) > 4
+    here = pf.check(path, people)
+    assert pf.check(files, people) == here and here.ragged_rows and here.quoted
+    found, here = (
+        pf.measure(data, bare, [("a", "b")], pf.ZCDP(1), insecure_seed=SEED)
+        for data in (files, path)
+    )
+    assert found.to_bytes() == here.to_bytes()
+    assert public_rows(files, bare) == 300
+
+
 def test_folders_partitioned_as_hive_does(folder, spark):
     frame_of(spark, TABLE).write.partitionBy("c").parquet(str(folder / "hive"))
     _, _, release = levelled(ContingencyTables, cliques=PAIRS)
@@ -248,7 +335,7 @@ def test_people_in_any_order_and_partitioning(spark):
     task = RowCount()
     here = open_table(TABLE, schema).aggregate(task, 5)
     _, _, release = levelled(ContingencyTables, unit=schema.unit, cliques=PAIRS)
-    for parts in (2, 7):
+    for parts in (2, 7, 64):
         frame = frame_of(spark, TABLE, parts)
         assert open_table(frame, schema).aggregate(task, 5) == here
         assert release(frame).to_bytes() == release(TABLE).to_bytes()
@@ -259,6 +346,58 @@ def test_check_and_the_public_number_of_rows(frames):
         schema = pf.Schema(LABELS, unit=unit)
         assert pf.check(frames["TABLE"], schema) == pf.check(TABLE, schema)
     assert public_rows(frames["TABLE"], pf.Schema(LABELS)) == TABLE.num_rows
+
+
+def test_a_thousand_columns(spark):
+    names = [f"x{n}" for n in range(1000)]
+    codes = np.random.default_rng(3).integers(0, 2, (90, 1000))
+    frame = spark.createDataFrame(codes.tolist(), ", ".join(f"{name} long" for name in names))
+    schema, pairs = pf.Schema(dict.fromkeys(names, 2)), list(pairwise(names))
+    found, here = (
+        pf.measure(data, schema, pairs, pf.ZCDP(1), insecure_seed=SEED)
+        for data in (frame.repartition(3), codes)
+    )
+    assert found.to_bytes() == here.to_bytes()
+
+
+def test_a_job_that_was_cut_off_goes_on(frames, folder, spark, tmp_path):
+    """Charged once, whatever happens; what was drawn is not drawn again."""
+    ledger = pf.Ledger(tmp_path / "l", pf.ZCDP(1))
+    asked = {"ledger": ledger, "job": "j"}
+    schema = pf.Schema(LABELS)
+
+    def stop(news):
+        if news.stage == "adding noise":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        pf.measure(frames["TABLE"], schema, PAIRS, pf.ZCDP(1), progress=stop, **asked)
+    found = pf.measure(frames["TABLE"], schema, PAIRS, pf.ZCDP(1), **asked)
+    files = pf.SparkFiles(spark, str(folder / "rows.parquet"))
+    again = pf.measure(files, schema, PAIRS, pf.ZCDP(1), **asked)  # wherever the rows are now
+    assert again.to_bytes() == found.to_bytes()
+    assert [charge.cost for charge in ledger.charges()] == [pf.ZCDP(1)]
+
+
+class CacheIsWritable:
+    """Counts tasks that can keep compiled code."""
+
+    cells = 1
+
+    def partial(self, batches):
+        import numba
+
+        folder = Path(numba.config.CACHE_DIR)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "probe").write_bytes(b"")
+        return np.ones(1, np.int64)
+
+
+def test_compiled_code_is_kept_even_if_the_folder_for_it_cannot_be_written(spark, monkeypatch):
+    environment = spark.sparkContext.environment
+    monkeypatch.setitem(environment, "NUMBA_CACHE_DIR", "/dev/null/no-folder")
+    frame = spark.range(0, 9, 1, 2)
+    assert open_table(frame, pf.Schema({"id": 9})).scan(CacheIsWritable()) == 2
 
 
 def test_no_rows(spark):
@@ -281,31 +420,16 @@ def test_learners(frames):
 
 def test_what_cannot_be_done_there_is_said_before_the_charge(frames, tmp_path):
     ledger = pf.Ledger(tmp_path / "l", pf.ApproxDP(10, 1e-5))
-    common = {"ledger": ledger, "adjacency": "add-remove"}
-    schema, budget = pf.Schema(LABELS), pf.ApproxDP(1, 1e-6)
-    variables = Variables(schema.names, schema.shape)
-    sgd = {"steps": 2, "sampling_rate": 0.1, "clip": 1, "learning_rate": 0.1}
-    tries = [
-        lambda data: StochasticGradients.measure(
-            data, budget, schema=schema, cliques=PAIRS, **sgd, **common
-        ),
-        lambda data: StableStructure.measure(
-            data, budget, schema=schema, variables=variables, blocks=9, **common
-        ),
-        lambda data: StableTables.measure(data, budget, schema=schema, blocks=9, **common),
-        lambda data: ChainTransitions.measure(
-            data,
-            pf.PureDP(1),
-            id_unit(("id", None, "a")),
-            states=StateSet.of(["u", "v", "w"]),
-            columns=("id", None, "a"),
-            **common,
-        ),
-    ]
-    for attempt in tries:
-        with pytest.raises(pf.InputError, match="data is on Spark"):
-            attempt(frames["TABLE"])
+    columns = ("id", None, "a")
+    with pytest.raises(
+        pf.InputError, match=r"on Spark, where rows have no order\. Name the column"
+    ):
+        pf.ChainLearner(pf.PureDP(1), states=["u", "v", "w"], columns=columns, ledger=ledger).fit(
+            frames["TABLE"]
+        )
     assert not ledger.charges()
+    with pytest.raises(pf.InputError, match="data is on Spark"):
+        next(open_table(frames["TABLE"], pf.Schema(LABELS)).batches())
 
 
 def test_columns_that_are_missing_or_of_another_type(frames, spark):
@@ -459,6 +583,15 @@ def test_two_executors_speculation_and_one_of_them_killed(tmp_path):
     )
     assert done.stdout.startswith("data: the job on Spark failed."), done.stderr[-2000:]
     assert "SECRET" not in done.stdout + done.stderr
+
+
+def test_a_client_of_spark_connect():
+    pytest.importorskip("grpc")
+    pytest.importorskip("zstandard")
+    program = Path(__file__).with_name("on_connect.py")
+    done = subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=500)
+    assert "data: the job on Spark failed." in done.stdout, done.stderr[-2000:]
+    assert "SECRET" not in done.stdout
 
 
 # -- the command line ------------------------------------------------------------------------------

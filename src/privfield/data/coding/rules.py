@@ -43,7 +43,7 @@ _SHORT = 2**8
 class CodeRule:
     """The codes written for levels and for values that are none.
 
-    `levels` are the codes of the levels in order. `missing` stands for missing values, `unknown`
+    `levels` are the codes of the answers in order. `missing` stands for missing values, `unknown`
     for values outside the schema (None: the code of the nearest level). `unreadable` stands for
     text where a number is needed.
     """
@@ -67,7 +67,7 @@ def reading_rule(variable: Variable) -> CodeRule:
     """
     missing = variable.code(variable.missing)
     unknown = None if variable.unknown is None else variable.code(variable.unknown)
-    size = len(variable.levels)
+    size = len(variable.answers)
     return CodeRule(range(size), missing, unknown, missing if unknown is None else unknown)
 
 
@@ -77,7 +77,7 @@ FITS, MISSING, UNKNOWN = 0, 1, 2
 def checking_rule(variable: Variable) -> CodeRule:
     """How a table is checked: does a value fit, is it missing, or is it outside the schema?"""
     unreadable = MISSING if variable.unknown is None else UNKNOWN
-    return CodeRule([FITS] * len(variable.levels), MISSING, UNKNOWN, unreadable)
+    return CodeRule([FITS] * len(variable.answers), MISSING, UNKNOWN, unreadable)
 
 
 def remember(codes: dict[Any, int], value: Any, code: int) -> None:
@@ -99,12 +99,16 @@ class VariableRule:
         by_name = variable.kind == "ordered" and variable.unknown is not None
         self.kind = "levels" if by_name else variable.kind
         self.edges = variable.edges
-        self.numbers = level_numbers(variable.levels) or ()
+        self.numbers = level_numbers(variable.answers) or ()
         self.rule = rule
         self._named = {
             name.encode("utf-8", "surrogatepass"): code
-            for name, code in zip(variable.levels, rule.levels, strict=True)
+            for name, code in zip(variable.answers, rule.levels, strict=True)
         }
+        self._has_gap = variable.has_gap
+        gone = (*variable.missing_codes, *variable.levels[len(variable.answers) :])
+        self._texts = dict.fromkeys((text.encode() for text in gone), rule.missing) | self._named
+        self._gone = dict.fromkeys(filter(math.isfinite, map(_float, gone)), rule.missing)
         self._remembered: dict[bytes, int] = {}
         self._numbers = self.steps(np.dtype(np.float64))
         self._narrow: dict[np.dtype[Any], Steps] = {}
@@ -113,33 +117,37 @@ class VariableRule:
         """The codes of numbers in a column of that dtype."""
         codes, unknown = self.rule.levels, self.rule.unknown
         if self.kind == "number":
-            return self.position_steps()
+            return self._positions(codes).but(self._gone)
         if self.kind == "ordered":
-            return self._number_steps(self.numbers)
+            return self._number_steps(self.numbers, codes).but(self._gone)
         if self.kind == "bins":
             below, above = (codes[0], codes[-1]) if unknown is None else (unknown, unknown)
-            return interval_steps(self.edges, codes, below, above)
+            return interval_steps(self.edges, codes, below, above).but(self._gone)
         if dtype.kind in "iu":
-            whole = ((_whole(name), code) for name, code in self._named.items())
+            whole = ((_whole(name), code) for name, code in self._texts.items())
             return exact_steps({n: code for n, code in whole if n is not None}, self._unknown)
-        parsed = ((_fraction(name), code) for name, code in self._named.items())
+        parsed = ((_fraction(name), code) for name, code in self._texts.items())
         with np.errstate(over="ignore"):  # "1e300" is no number of 32 bits
             rounded = {float(dtype.type(n)): code for n, code in parsed if n is not None}
         finite = {n: code for n, code in rounded.items() if math.isfinite(n)}
         return exact_steps(finite, self._unknown)
 
     def position_steps(self) -> Steps:
-        """The codes of numbers that are positions 0, 1, … in the list of levels."""
-        if self.rule.unknown is None:
-            return nearest_steps(self.rule.levels)
-        return self._number_steps([float(place) for place in range(len(self.rule.levels))])
+        """The codes of numbers that are positions 0, 1, … in the list of levels, gap and all."""
+        codes = self.rule.levels
+        return self._positions((*codes, self.rule.missing) if self._has_gap else codes)
 
-    def _number_steps(self, numbers: Sequence[float]) -> Steps:
-        """The codes of these numbers, and of others the nearest or the unknown one."""
-        codes = dict(zip(numbers, self.rule.levels, strict=True))
+    def _positions(self, codes: Sequence[int]) -> Steps:
         if self.rule.unknown is None:
-            return closest_steps(codes)
-        return exact_steps(codes, self.rule.unknown)
+            return nearest_steps(codes)
+        return self._number_steps([float(place) for place in range(len(codes))], codes)
+
+    def _number_steps(self, numbers: Sequence[float], codes: Sequence[int]) -> Steps:
+        """The codes of these numbers, and of others the nearest or the unknown one."""
+        known = dict(zip(numbers, codes, strict=True))
+        if self.rule.unknown is None:
+            return closest_steps(known)
+        return exact_steps(known, self.rule.unknown)
 
     def not_as_written(self, kind: str) -> list[str]:
         """Levels that look like numbers, but no number is read as; all, if none is read as any.
@@ -192,7 +200,7 @@ class VariableRule:
             return self._numbers.at(number)
         if number.bit_length() > _LONGEST:
             return self._unknown
-        return self._named.get(b"%d" % number, self._unknown)
+        return self._texts.get(b"%d" % number, self._unknown)
 
     def _decimal(self, number: Decimal) -> int:
         """Of levels, exactly that number; in an interval, what its text would be read as."""
@@ -204,10 +212,10 @@ class VariableRule:
     def _decimals(self) -> dict[Decimal, int]:
         found = {
             Decimal(name.decode()): code
-            for name, code in self._named.items()
+            for name, code in self._texts.items()
             if _fraction(name) is not None
         }
-        whole = ((_whole(name), code) for name, code in self._named.items())
+        whole = ((_whole(name), code) for name, code in self._texts.items())
         return found | {Decimal(number): code for number, code in whole if number is not None}
 
     def text(self, text: bytes) -> int:
@@ -225,7 +233,7 @@ class VariableRule:
         return self.rule.unreadable if self.rule.unknown is None else self.rule.unknown
 
     def _look_up(self, text: bytes) -> int | None:
-        code = self._named.get(text)
+        code = self._texts.get(text)
         return self.rule.missing if code is None and text in _MISSING_BYTES else code
 
     def _interpret(self, text: bytes) -> int:
@@ -240,11 +248,17 @@ class VariableRule:
             number = _parse(text) if _DECIMAL.fullmatch(text) else None
             if number is None or math.isinf(number):
                 return self._unknown
-            return self._named.get(number_text(number).encode(), self._unknown)
+            return self._texts.get(number_text(number).encode(), self._unknown)
         number = _parse(text)
         if number is None:
             return self.rule.unreadable
         return self.rule.missing if math.isnan(number) else self._numbers.at(number)
+
+
+def _float(text: str) -> float:
+    """The number that a code or the name of a gap is; NaN if it is none."""
+    number = _parse(text.encode())
+    return math.nan if number is None else number
 
 
 def _parse(text: bytes) -> float | None:

@@ -35,6 +35,15 @@ class Steps:
         last = bisect_right(self.breaks, high)
         return Steps(self.breaks[first:last], self.codes[first : last + 1])
 
+    def but(self, codes: Mapping[float, int]) -> Steps:
+        """The same function but at these numbers."""
+        breaks, found = list(self.breaks), list(self.codes)
+        for number, code in codes.items():
+            place = bisect_right(breaks, number)
+            breaks[place:place] = number, math.nextafter(number, math.inf)
+            found[place:place] = found[place], code
+        return Steps(tuple(breaks), tuple(found))
+
 
 def interval_steps(edges: Sequence[float], codes: Sequence[int], below: int, above: int) -> Steps:
     """Intervals [a, b); an infinite outer edge takes infinity in."""

@@ -7,13 +7,13 @@ memory grows neither with the rows nor, by much, with the workers.
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import accumulate, chain, islice
+from itertools import chain, groupby, islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,15 +86,10 @@ class TableCounts:
 
     plan: CountPlan
 
-    @cached_property
-    def _ends(self) -> list[int]:
-        shape = self.plan.shape
-        return list(accumulate(cells_of(shape, clique) for clique in self.plan.cliques))
-
     @property
     def cells(self) -> int:
         """Of all tables."""
-        return self._ends[-1] if self._ends else 0
+        return sum(cells_of(self.plan.shape, clique) for clique in self.plan.cliques)
 
     def partial(self, batches: Iterator[CodedBatch]) -> Counts:
         """Count some of the rows."""
@@ -103,11 +98,16 @@ class TableCounts:
 
     def tables(self, counts: Counts) -> list[Counts]:
         """The cells of each clique as its table."""
-        shape, starts = self.plan.shape, [0, *self._ends]
-        return [
-            counts[start:end].reshape([shape[column] for column in clique])
-            for clique, start, end in zip(self.plan.cliques, starts, self._ends, strict=False)
-        ]
+        found: list[Counts] = []
+        sizes = self.plan.shape
+        shapes = [tuple([sizes[column] for column in clique]) for clique in self.plan.cliques]
+        for shape, same in groupby(shapes):  # all at once: there may be very many small ones
+            many = sum(1 for _ in same)
+            end = many * math.prod(shape)
+            part = counts[:end].reshape(many, *shape)
+            found.extend(part if shape else (part[place, ...] for place in range(many)))
+            counts = counts[end:]
+        return found
 
 
 def _processors() -> int:

@@ -19,7 +19,9 @@ _HEADS = {
 }
 
 
-def read_edge_file(path: str | os.PathLike[str], weight: str | None = None) -> Any:
+def read_edge_file(
+    path: str | os.PathLike[str], weight: str | None = None, encoding: str = "utf-8"
+) -> Any:
     """A networkx graph; the kind of file is told by its ending.
 
     CSV files (.csv .tsv .txt .edges) have two node names per line, apart by comma, tab, semicolon
@@ -37,7 +39,7 @@ def read_edge_file(path: str | os.PathLike[str], weight: str | None = None) -> A
         raise InputError(
             f"graph: {str(path)!r} must end in .csv, .tsv, .txt, .edges, .gml, .graphml or .net."
         )
-    text = _text(path)
+    text = _text(path, encoding)
     if ending not in kinds:
         return _edge_list(text, weight, str(path))
     try:
@@ -59,11 +61,11 @@ def split_lines(text: str) -> list[list[str]]:
     return [[cell.strip() for cell in row] for row in csv.reader(lines, delimiter=mark)]
 
 
-def _text(path: str | os.PathLike[str]) -> str:
+def _text(path: str | os.PathLike[str], encoding: str) -> str:
     try:
-        return read_bytes(path).decode("utf-8-sig")
+        return read_bytes(path).decode(encoding).removeprefix("\ufeff")
     except UnicodeDecodeError:
-        raise InputError(f"graph: {str(path)!r} is not a UTF-8 text file.") from None
+        raise InputError(f"graph: {str(path)!r} is not a {encoding.upper()} text file.") from None
 
 
 def _edge_list(text: str, weight: str | None, source: str) -> Any:

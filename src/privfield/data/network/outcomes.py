@@ -18,13 +18,13 @@ from privfield.schema import Schema, check_schema
 
 Signs = NDArray[np.int8]
 YES = ("true", "yes", "y", "t")  # text that is +1, in any case, besides numbers above 0
-MISSING = ("error", "negative")
+MISSING = ("error", "ignore", "negative")
 
 
 def check_missing(missing: object) -> str:
     """The rule for nodes without an outcome, or an `InputError`."""
     if missing not in MISSING:
-        raise InputError(f"missing must be 'error' or 'negative'; got {missing!r}.")
+        raise InputError(f"missing must be 'error', 'ignore' or 'negative'; got {missing!r}.")
     return str(missing)
 
 
@@ -43,12 +43,13 @@ def open_outcomes(
     the second level is +1 instead.
 
     Names are public: with missing="error" a node without an entry, or an entry for an unknown
-    node, is an `InputError`. With missing="negative" nodes without an entry are −1 and unknown
-    ones are ignored, silently, so that the list of names stays private too.
+    node, is an `InputError`; with missing="ignore" entries for unknown nodes are passed over. With
+    missing="negative" nodes without an entry are −1 besides, silently, so that the list of names
+    stays private too.
     """
     positive = positive_level(schema)
     if isinstance(outcomes, str | os.PathLike):
-        outcomes = _read_file(outcomes, names)
+        outcomes = read_outcome_file(outcomes, names)
     elif type(outcomes).__module__.split(".")[0] == "pandas" and hasattr(outcomes, "index"):
         outcomes = _read_series(outcomes, len(names))
     if isinstance(outcomes, Mapping):
@@ -82,7 +83,9 @@ def _wrong_shape(nodes: int, shape: tuple[int, ...]) -> InputError:
     return InputError(f"outcomes must hold one value for each of {nodes} nodes; got shape {shape}.")
 
 
-def _read_file(path: str | os.PathLike[str], names: Sequence[Hashable]) -> dict[Hashable, str]:
+def read_outcome_file(
+    path: str | os.PathLike[str], names: Sequence[Hashable], encoding: str = "utf-8"
+) -> dict[Hashable, str]:
     """Names in files are text; they are matched with the text of the nodes' names.
 
     Every line is read on its own, so that no record changes how another one is read. A node that
@@ -90,7 +93,7 @@ def _read_file(path: str | os.PathLike[str], names: Sequence[Hashable]) -> dict[
     """
     from privfield.files import read_bytes
 
-    text = read_bytes(path).decode("utf-8-sig", errors="replace")
+    text = read_bytes(path).decode(encoding, errors="replace").removeprefix("\ufeff")
     known = {str(name): name for name in names}
     found: dict[Hashable, str] = {}
     for number, line in enumerate(text.split("\n")):
@@ -133,7 +136,7 @@ def _split_line(line: str) -> tuple[str, str]:
 def _from_mapping(
     outcomes: Mapping[Any, Any], names: Sequence[Hashable], missing: str, positive: str | None
 ) -> Callable[[], Signs]:
-    if missing == "error":
+    if missing != "negative":
         absent = [name for name in names if name not in outcomes]
         unknown = len(outcomes) - (len(names) - len(absent))
         if absent:
@@ -142,10 +145,10 @@ def _from_mapping(
                 f'(a {type(absent[0]).__name__}). List them, or pass missing="negative" to read '
                 "them as −1."
             )
-        if unknown:
+        if unknown and missing == "error":
             raise InputError(
                 f"outcomes: {unknown} of them name no node of the graph. Leave them out, or pass "
-                'missing="negative" to ignore them.'
+                'missing="ignore" to ignore them.'
             )
 
     def read() -> Signs:

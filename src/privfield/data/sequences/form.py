@@ -14,7 +14,8 @@ from privfield.privacy.adjacency import Unit
 from privfield.schema import Schema, Variable, check_schema
 from privfield.words import is_number
 
-Columns: TypeAlias = tuple[str, str | None, str]  # of person, sequence and state
+# of person, sequence and state, and of what orders the states of a sequence, if not the table does
+Columns: TypeAlias = tuple[str, str | None, str] | tuple[str, str | None, str, str]
 
 COLUMNS: Columns = ("person", "sequence", "state")
 
@@ -121,8 +122,8 @@ class SequenceForm:
             raise InputError("states and unknown must be None where a schema says them.")
         found = StateSet.of_schema(schema)
         if schema.unit is None:
-            return cls(found, (*columns[:2], schema.names[0]), id_unit(columns, unit))
-        named = (schema.unit.column, columns[1], schema.names[0])
+            return cls(found, (*columns[:2], schema.names[0], *columns[3:]), id_unit(columns, unit))
+        named: Columns = (schema.unit.column, columns[1], schema.names[0], *columns[3:])
         return cls(found, named, unit_of(schema) if unit is None else id_unit(named, unit))
 
 
@@ -138,12 +139,13 @@ def id_unit(columns: Columns, words: str | None = None) -> Unit:
 
 
 def check_columns(columns: object) -> None:
-    """Names of the columns of person, sequence (or None) and state, or an `InputError`."""
+    """Names of the columns of person, sequence (or None), state and order, or an `InputError`."""
     names = list(columns) if isinstance(columns, tuple | list) else []
-    if len(names) != 3 or not all(
+    if len(names) not in (3, 4) or not all(
         isinstance(name, str) or (name is None and place == 1) for place, name in enumerate(names)
     ):
         raise InputError(
             "columns must name the columns of person, sequence and state, in this order; the "
-            f"second may be None. Got {columns!r}."
+            "second may be None, and a fourth may name what orders the states. "
+            f"Got {columns!r}."
         )

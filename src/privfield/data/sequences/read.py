@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,9 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privfield.data.aggregate import Aggregate, Counts
 from privfield.data.batch import Codes
+from privfield.data.choice import id_bytes
+from privfield.data.people import People
 from privfield.data.sequences.form import COLUMNS, Columns
 from privfield.data.sequences.form import StateSet as StateSet
+from privfield.data.sources.base import RawBatch, check_ids, is_elsewhere
 from privfield.errors import InputError
 
 ACCEPTED = (
@@ -21,6 +26,7 @@ ACCEPTED = (
     "with one sequence per row, an Arrow list array, or a frame or file with one row per state"
 )
 _ITEMS = 65_536  # entries of a list that are read at a time
+_WHOLE = re.compile(rb"[+-]?[0-9]{1,18}")
 _PEOPLE = 65_536  # people that a compiled loop sees at a time, so that Ctrl-C is heard
 
 
@@ -99,19 +105,22 @@ class SequenceSource:
 
     @cached_property
     def _table(self) -> Any:
-        from privfield.data.sources.base import check_here, check_ids
         from privfield.data.sources.find import find_source
 
-        person, sequence, state = self.columns
-        wanted = [state, person] if sequence is None else [state, sequence, person]
+        person, sequence, state, *order = self.columns
+        wanted = [state, *([] if sequence is None else [sequence]), *order, person]
         source = find_source(self.data, wanted, has_ids=True)
         check_ids(source, person)
-        check_here(source)
+        if is_elsewhere(source) and not order:
+            raise InputError(
+                "data is on Spark, where rows have no order. Name the column that orders the "
+                "states of a sequence, such as a number or a date as text, after that of the "
+                f"state: columns=({person!r}, {sequence!r}, {state!r}, 'day')."
+            )
         return source
 
     @cached_property
     def _ids(self) -> Any:
-        from privfield.data.sources.base import check_ids
         from privfield.data.sources.columns import mapping_source
 
         if isinstance(self.people, str | bytes) or not hasattr(self.people, "__len__"):
@@ -122,12 +131,20 @@ class SequenceSource:
         check_ids(source, "people")
         return source
 
+    def aggregate(self, task: Aggregate[Sequences]) -> Counts:
+        """Read the records: the task's sums over all people, wherever they are."""
+        if _is_table(self.data) and is_elsewhere(self._table):
+            work = OfSequences(self.states, self.columns, task)
+            found: Counts = self._table.total(work, task.cells)
+            return found
+        return task.partial(iter([self.read()]))
+
     def read(self) -> Sequences:
         """Read all records; whatever they hold, nothing raises."""
         if isinstance(self.data, Sequences):
             return self.data
         if _is_table(self.data):
-            return self._read_table()
+            return read_rows(self._table.read(), self.states, self.columns)
         if isinstance(self.data, np.ndarray) and self.data.ndim == 2:
             found = self._read_array()
         elif isinstance(self.data, _arrow_list_types()):
@@ -138,8 +155,6 @@ class SequenceSource:
         return found if self.people is None else _grouped(found, self._numbers())
 
     def _numbers(self) -> NDArray[np.int64]:
-        from privfield.data.people import People
-
         known = People()
         parts = [known.numbers(batch.columns[0]) for batch in self._ids.read()]
         return np.concatenate([np.zeros(0, np.int64), *parts])
@@ -186,38 +201,75 @@ class SequenceSource:
         offsets = np.cumsum(np.array(lengths, np.int64))
         return Sequences(np.concatenate(codes), offsets, np.cumsum(np.array(owned, np.int64)))
 
-    def _read_table(self) -> Sequences:
-        from privfield.data.people import People
 
-        coder, people, names = self.states.coder(), People(), People()
-        codes: list[Any] = [np.empty(0, self.states.dtype)]
-        persons, labels = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-        for batch in self._table.read():
-            codes.append(coder.code(batch.columns[0]))
-            persons.append(people.numbers(batch.columns[-1]))
-            if len(batch.columns) == 3:
-                labels.append(names.numbers(batch.columns[1]))
-        person = np.concatenate(persons)
-        label = np.concatenate(labels) if self.columns[1] else np.zeros_like(person)
-        order, starts = _by_sequence(person, label)
-        owner = person[order[starts]]
-        first = np.flatnonzero(np.diff(owner, prepend=-1))
-        return Sequences(
-            np.concatenate(codes)[order],
-            np.append(starts, len(order)).astype(np.int64),
-            np.append(first, len(starts)).astype(np.int64),
-        )
+@dataclass(frozen=True)
+class OfSequences:
+    """A task's sums over the sequences of some rows, among which are all of each person."""
+
+    states: StateSet
+    columns: Columns
+    task: Aggregate[Sequences]
+
+    def __call__(self, rows: Iterator[RawBatch]) -> Counts:
+        """Of these batches."""
+        return self.task.partial(iter([read_rows(rows, self.states, self.columns)]))
+
+
+def read_rows(rows: Iterator[RawBatch], states: StateSet, columns: Columns) -> Sequences:
+    """Sequences from rows with a state each, in the order of the rows or of the column for it."""
+    coder, people, names, moments = states.coder(), People(), People(), People()
+    codes: list[Any] = [np.empty(0, states.dtype)]
+    persons, labels, places = ([np.zeros(0, np.int64)] for _ in range(3))
+    for batch in rows:
+        codes.append(coder.code(batch.columns[0]))
+        persons.append(people.numbers(batch.columns[-1]))
+        if columns[1] is not None:
+            labels.append(names.numbers(batch.columns[1]))
+        if len(columns) == 4:
+            places.append(moments.numbers(batch.columns[-2]))
+    person, code = np.concatenate(persons), np.concatenate(codes)
+    label = np.zeros_like(person) if columns[1] is None else np.concatenate(labels)
+    place = np.arange(len(person))
+    if len(columns) == 4:
+        place = np.append(_ranks(moments.ids), -1)[np.concatenate(places)]
+    order, starts = _by_sequence(person, label, place, code)
+    owner = person[order[starts]]
+    first = np.flatnonzero(np.diff(owner, prepend=-1))
+    return Sequences(
+        code[order],
+        np.append(starts, len(order)).astype(np.int64),
+        np.append(first, len(starts)).astype(np.int64),
+    )
+
+
+def _ranks(values: Sequence[Any]) -> NDArray[np.int64]:
+    """Where each value stands among all: numbers by value, before texts byte by byte.
+
+    A text that says a whole number is one, because in a CSV file all numbers are texts.
+    """
+    keys = [_place(value) for value in values]
+    known = {key: rank for rank, key in enumerate(sorted(set(keys)))}
+    return np.array([known[key] for key in keys], np.int64)
+
+
+def _place(value: Any) -> tuple[int, Any, bytes]:
+    if isinstance(value, bytes) and _WHOLE.fullmatch(value):
+        return 0, int(value), b""
+    if isinstance(value, bytes | tuple):
+        return 1, 0, id_bytes(value)
+    return 0, value, b""
 
 
 def _by_sequence(
-    person: NDArray[np.int64], label: NDArray[np.int64]
+    person: NDArray[np.int64], label: NDArray[np.int64], place: NDArray[np.int64], code: Codes
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows in order of person and sequence, and where sequences start; person −1 is nobody.
+    """Rows in order of person, sequence and place, and where sequences start; −1 is nobody.
 
-    The sequences of a person come in the order of that person's own rows: labels are numbered by
-    whoever used them first, and other people must not decide about an order.
+    States at the same place come in the order of the states. The sequences of a person come in the
+    order of that person's own rows: labels are numbered by whoever used them first, and other
+    people must not decide about an order.
     """
-    order = np.lexsort((label, person))
+    order = np.lexsort((code, place, label, person))
     order = order[np.searchsorted(person[order], 0) :]
     here, named = person[order], label[order]
     new = (np.diff(here, prepend=-1) != 0) | (np.diff(named, prepend=-2) != 0)
@@ -261,6 +313,8 @@ def _grouped(found: Sequences, numbers: NDArray[np.int64]) -> Sequences:
 
 def _is_table(data: Any) -> bool:
     if isinstance(data, str | os.PathLike):
+        return True
+    if type(data).__module__.startswith(("pyspark.", "privfield.data.spark.")):
         return True
     frame = hasattr(data, "iloc") and hasattr(data, "columns")
     return frame or (

@@ -54,10 +54,10 @@ def is_elsewhere(source: Source) -> bool:
     return hasattr(source, "total")
 
 
-def check_here(source: Source) -> None:
-    """Refuse rows that stay on a cluster, for work that needs all of them in memory."""
-    if is_elsewhere(source):
-        source.read()
+def check_dense(data: Any) -> None:
+    """Refuse sparse matrices, which hold no value for most entries."""
+    if hasattr(data, "toarray"):
+        raise InputError("data is sparse, which is not supported: pass data.toarray().")
 
 
 def check_array(data: Any) -> None:

@@ -1,11 +1,14 @@
-"""Files as sources, CSV, Parquet, SPSS or Stata: one file, a glob of them or a folder."""
+"""Files as sources, CSV, Parquet, SPSS or Stata: one file, a glob of them or a folder.
+
+In folders as Hive partitions them (year=2024/part.parquet), names of folders are columns of text.
+"""
 
 from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -20,15 +23,18 @@ from privfield.data.sources.base import (
     cut,
     kind_of,
 )
-from privfield.data.sources.csv import CsvFile
-from privfield.data.sources.header import first_record, read_headers
+from privfield.data.sources.csv import CsvFile, Part, QuotedLines
+from privfield.data.sources.encodings import check_encoding, not_text
+from privfield.data.sources.header import DELIMITERS, first_record, read_header
+from privfield.data.sources.partitions import InFolders, files_below, partitions
 from privfield.data.sources.paths import is_remote
 from privfield.data.sources.survey import SurveyFile
 from privfield.errors import InputError
 from privfield.schema.codebook import SURVEYS, survey_metadata
 from privfield.words import counted, is_number
 
-_CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
+_TEXT = (".txt", ".txt.gz")
+_CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz", *_TEXT)
 _PARQUET = (".parquet", ".pq")
 _KINDS = {"csv": _CSV, "parquet": _PARQUET, "survey": SURVEYS}
 _LEGAL = ", ".join(end for ends in _KINDS.values() for end in ends)
@@ -36,8 +42,33 @@ _PAGE_BUFFER = 2**20  # read column chunks piece by piece: a row group may be a 
 _ALL_BUFFERS = 2**26  # of all columns together
 
 
+@dataclass(frozen=True)
+class CsvFiles:
+    """CSV files that are not UTF-8: a path, a glob or a folder, and how letters are written.
+
+    `encoding` has one byte for each letter, such as "latin-1", "cp1252" or "mac-roman".
+
+    >>> import privfield as pf
+    >>> pf.CsvFiles("items.csv", encoding="latin-1")
+    CsvFiles(path='items.csv', encoding='latin-1')
+    """
+
+    path: str
+    _: KW_ONLY
+    encoding: str
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.path, str | os.PathLike):
+            raise InputError(f"path must be text; got {type(self.path).__name__}.")
+        check_encoding(self.encoding)
+
+
 def open_files(
-    path: str, wanted: Sequence[str], has_ids: bool, levels: Mapping[str, Sequence[str]]
+    path: str,
+    wanted: Sequence[str],
+    has_ids: bool,
+    levels: Mapping[str, Sequence[str]],
+    encoding: str | None = None,
 ) -> FileSource:
     """The files at a path, in the order of their names, with headers and types checked.
 
@@ -47,14 +78,27 @@ def open_files(
     kinds = {_kind(each) for each in paths}
     if len(kinds) > 1:
         raise InputError(f"path: {path!r} mixes files of several kinds; keep to one.")
-    if kinds == {"csv"}:
-        return FileSource([CsvFile(each, wanted) for each in paths], paths)
-    files: list[Any] = [
-        ParquetFile(each, wanted, has_ids)
-        if kinds == {"parquet"}
-        else SurveyFile(each, wanted, levels)
-        for each in paths
-    ]
+    kind = kinds.pop()
+    letters = "utf-8" if encoding is None else check_encoding(encoding)
+    if encoding is not None and kind != "csv":
+        raise InputError(f"encoding: only CSV files have one; {path!r} is none.")
+
+    def open_one(each: str) -> Any:
+        named = partitions(each, path)
+        inside = [name for name in wanted if name not in named]
+        if not inside:
+            raise InputError(f"path: no column of the schema is in the files of {path!r}.")
+        if kind == "csv":
+            file: Any = CsvFile(each, inside, letters)
+        elif kind == "parquet":
+            file = ParquetFile(each, inside, has_ids and inside[-1] == wanted[-1])
+        else:
+            file = SurveyFile(each, inside, levels)
+        return file if len(inside) == len(wanted) else InFolders(file, wanted, named)
+
+    files = [open_one(each) for each in paths]
+    if kind == "csv":
+        return FileSource(files, paths)
     if has_ids and len({file.id_is_text for file in files} - {None}) > 1:
         raise InputError(  # a person would be two people: "7" in one file and 7 in the other
             f"path: {wanted[-1]!r} is text in some of the files and a number in others; "
@@ -63,7 +107,7 @@ def open_files(
     return FileSource(files, paths)
 
 
-def column_names(path: str) -> tuple[list[str], list[str]]:
+def column_names(path: str, encoding: str | None = None) -> tuple[list[str], list[str]]:
     """The names of the columns, and remarks on those that were left out; reads no record.
 
     Of several files, those of the first: all must have the same columns. What was found is not told
@@ -76,15 +120,15 @@ def column_names(path: str) -> tuple[list[str], list[str]]:
         names = list(survey_metadata(first).column_names if about is None else about)
     else:
         start = guarded(lambda: first_record(first), f"path: {first!r} cannot be read.")
-        cells = max((h.cells for h in read_headers(start, f"path: {first!r}")), key=len)
-        if len(cells) == 1 and any(mark in cells[0] for mark in "|:^~"):
+        letters = "utf-8" if encoding is None else check_encoding(encoding)
+        header = read_header(start, f"path: {first!r}", letters)
+        if len(header.cells) == 1 and any(mark in header.cells[0] for mark in ":^~"):
             raise InputError(
-                f"{where} holds one cell only. Cells must be separated by commas, semicolons or "
-                "tabs."
+                f"{where} holds one cell only. Cells must be separated by {DELIMITERS}."
             )
-        if any("\udc80" <= letter <= "\udcff" for letter in "".join(cells)):
-            raise InputError(f"{where} is not UTF-8 text.")
-        names = [cell.strip() for cell in cells]
+        if not header.is_text:
+            raise InputError(f"{where}: {not_text(letters)}")
+        names = [cell.strip() for cell in header.cells]
     kept = [name for name in names if name]
     if not kept:
         raise InputError(f"path: {path!r} has no column names in its first line.")
@@ -94,7 +138,14 @@ def column_names(path: str) -> tuple[list[str], list[str]]:
     if len(set(kept)) < len(kept):
         raise InputError(f"{where} names a column twice; {doubts}")
     unnamed = len(names) - len(kept)
-    return kept, [f"{counted(unnamed, 'column')} without a name left out"] * bool(unnamed)
+    remarks = [f"{counted(unnamed, 'column')} without a name left out"] * bool(unnamed)
+    if any("\n" in name for name in kept):
+        remarks.append("a name goes over several lines (if it should not, remove the quote in it)")
+    kept += [name for name in partitions(first, path) if name not in kept]
+    return kept, remarks
+
+
+Splitter = Callable[[Sequence[CsvFile]], Sequence[Sequence[Part]]]
 
 
 class FileSource:
@@ -108,19 +159,36 @@ class FileSource:
         kinds = zip(*(file.kinds for file in files), strict=True)
         self.kinds = ["float" if "float" in each else each[0] for each in kinds]
 
+    def quoted_lines(self) -> tuple[QuotedLines, ...]:
+        """Of CSV files, which lines are inside quotes. PRIVATE."""
+        return tuple(file.quoted_lines() for file in self.csv_files)
+
+    @property
+    def csv_files(self) -> tuple[CsvFile, ...]:
+        """Those of them; there are none beside files of another kind."""
+        return tuple(_file(file) for file in self._files) if self.is_csv else ()
+
     @property
     def is_csv(self) -> bool:
         """Whether they are CSV files."""
-        return isinstance(self._files[0], CsvFile)
+        return isinstance(_file(self._files[0]), CsvFile)
 
     @property
     def has_parts(self) -> bool:
         """Whether their parts can be read by different machines."""
-        return all(isinstance(file, CsvFile | ParquetFile) for file in self._files)
+        return all(isinstance(_file(file), CsvFile | ParquetFile) for file in self._files)
 
-    def pieces(self) -> list[Piece]:
-        """What can be read apart from the rest: row groups of Parquet files, whole CSV files."""
-        return [Piece(file, part) for file in self._files for part in file.parts()]
+    def pieces(self, split: Splitter | None = None) -> list[Piece]:
+        """What can be read apart from the rest: row groups of Parquet files, whole CSV files.
+
+        With `split`, also parts of CSV files, where it says that records begin.
+        """
+        parts = [file.parts() for file in self._files]
+        if split is not None and self.is_csv:
+            found = split([_file(file) for file in self._files])
+            parts = [own or whole for own, whole in zip(found, parts, strict=True)]
+        pairs = zip(self._files, parts, strict=True)
+        return [Piece(file, part) for file, own in pairs for part in own]
 
     def count_rows(self) -> int:
         """How many rows there are: most files say so, CSV files are read."""
@@ -132,12 +200,16 @@ class FileSource:
             yield from file.read()
 
 
+def _file(file: Any) -> Any:
+    return file.file if isinstance(file, InFolders) else file
+
+
 @dataclass(frozen=True)
 class Piece:
     """Part of a file."""
 
     file: Any
-    part: int | None
+    part: Any
 
     def read(self) -> Iterator[RawBatch]:
         """Yield its rows."""
@@ -214,9 +286,9 @@ def _find(path: str) -> list[str]:
             "pf.SparkFiles(spark, path), or --spark on the command line. Or copy the files here."
         )
     if os.path.isdir(path):
-        names = sorted(os.listdir(path))
-        found = [os.path.join(path, n) for n in names if not n.startswith((".", "_"))]
-        found = [each for each in found if os.path.isfile(each) and _kind_of(each) is not None]
+        found = [each for each in files_below(path) if _kind_of(each) is not None]
+        tables = [each for each in found if not each.lower().endswith(_TEXT)]
+        found = tables or found  # beside tables, a .txt is no table
         if not found:
             raise InputError(
                 f"path: the folder {path!r} holds no {_LEGAL} files. Files in its subfolders "

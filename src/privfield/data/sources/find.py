@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -15,6 +16,7 @@ from privfield.data.sources.base import (
     Source,
     batch_rows,
     check_array,
+    check_dense,
     check_names,
     check_type,
     cut,
@@ -26,7 +28,7 @@ from privfield.errors import InputError
 ACCEPTED = (
     "a path or glob of CSV, Parquet, SPSS or Stata files, a frame that speaks the Arrow stream "
     "protocol (pandas from 2.2, polars, DuckDB, pyarrow), a mapping of names to columns, "
-    "a 2-D numpy array of codes, a Spark DataFrame or pf.SparkFiles"
+    "a 2-D numpy array of codes, pf.CsvFiles, a Spark DataFrame or pf.SparkFiles"
 )
 
 
@@ -58,6 +60,11 @@ def find_source(
         from privfield.data.sources.files import open_files
 
         return open_files(str(os.fspath(data)), wanted, has_ids, levels or {})
+    if module == "privfield.data.sources.files":
+        from privfield.data.sources.files import open_files
+
+        path = str(os.fspath(data.path))
+        return open_files(path, wanted, has_ids, levels or {}, data.encoding)
     if isinstance(data, np.ndarray):
         if has_ids:
             raise InputError(
@@ -70,12 +77,15 @@ def find_source(
         from privfield.data.sources.columns import frame_source
 
         return frame_source(data, wanted)
+    if module.startswith("polars.") and hasattr(data, "collect"):
+        return LazySource(data, wanted)
     if hasattr(data, "__arrow_c_stream__") and not hasattr(data, "iloc"):
         return StreamSource(data, wanted)
     if isinstance(data, Mapping):
         from privfield.data.sources.columns import mapping_source
 
         return mapping_source(data, wanted)
+    check_dense(data)
     raise InputError(f"data must be {ACCEPTED}; got {type(data).__name__}.")
 
 
@@ -106,6 +116,29 @@ class ArraySource:
             with np.errstate(all="ignore"):  # numbers beyond double precision are infinite
                 columns = np.ascontiguousarray(rows.T, dtype=plain)
             yield RawBatch(list(columns), len(rows))
+
+
+class LazySource:
+    """A polars LazyFrame: its types are known without rows, which are computed once, when read."""
+
+    passes = True
+    holds_codes = False
+
+    def __init__(self, data: Any, wanted: Sequence[str]) -> None:
+        self._data, self._wanted = data, list(wanted)
+        self._problem = "data (LazyFrame) cannot be computed."
+        frame = importlib.import_module("polars").DataFrame
+        empty = guarded(lambda: frame(schema=data.collect_schema()), self._problem)
+        self.kinds = StreamSource(empty, wanted).kinds
+        self._rows: StreamSource | None = None
+
+    def read(self) -> Iterator[RawBatch]:
+        """Yield the wanted columns."""
+        if self._rows is None:
+            data, wanted = self._data, self._wanted
+            frame = guarded(lambda: data.select(wanted).collect(), self._problem)
+            self._rows = StreamSource(frame, wanted)
+        return self._rows.read()
 
 
 class StreamSource:

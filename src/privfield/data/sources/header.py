@@ -1,4 +1,8 @@
-"""The first record of a CSV file: the names of its columns, which are public."""
+"""The first record of a CSV file: the names of its columns, which are public.
+
+Which of the delimiters cuts it is decided line by line, so that a quote in a name, which under
+another delimiter would open a field, never makes records part of the header.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +14,12 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 
-from privfield.data.guard import guarded_items
 from privfield.errors import InputError
 
 MOST_BYTES = 2**20  # of a header
-_DELIMITERS = (",", ";", "\t")
+DELIMITERS = "commas, semicolons, tabs or |"
+_DELIMITERS = (",", ";", "\t", "|")
+_MOST_LINES = 200
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _SPREADSHEETS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
 
@@ -26,7 +31,9 @@ class Header:
     delimiter: str
     cells: tuple[str, ...]
     length: int  # bytes up to the first record of the body
-    empty: bool  # whether there is no body
+    empty: bool = False  # whether there is no body
+    is_text: bool = True  # whether it is legal in its encoding
+    open: bool = False  # whether its last cell is in quotes that have not been closed so far
 
     def positions(self, wanted: Sequence[str]) -> list[list[int]]:
         """Where each wanted name stands: as it is, or else without white space around it."""
@@ -37,9 +44,19 @@ class Header:
             for name in wanted
         ]
 
+    def merit(self, wanted: Sequence[str]) -> tuple[int, bool, int, bool]:
+        """How well it explains the lines: wanted names, and then cells that end with a line."""
+        begun = self.cells[-1] if self.open else ""
+        known = sum(map(bool, self.positions(wanted)))
+        known += bool(begun) and any(name.startswith(begun) for name in wanted)
+        several = len(self.cells) > 1 and not self.open
+        return known, several, len(self.cells), not self.open
 
-def read_headers(start: bytes, where: str) -> list[Header]:
-    """What a file begins with, read with each of the delimiters: commas, semicolons, tabs."""
+
+def read_header(
+    start: bytes, where: str, encoding: str = "utf-8", wanted: Sequence[str] = ()
+) -> Header:
+    """What a file begins with: commas, semicolons, tabs or bars, whichever explain it best."""
     if start.startswith(_SPREADSHEETS):
         raise InputError(
             f"{where} is a spreadsheet with another name. Export the table as CSV (UTF-8)."
@@ -47,37 +64,62 @@ def read_headers(start: bytes, where: str) -> list[Header]:
     first = re.split(rb"[\r\n]", start, maxsplit=1)[0]  # what stands below is records
     if start.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in first:
         raise InputError(f"{where} is UTF-16 text; save it as UTF-8.")
-    return [_header(start, delimiter, where) for delimiter in _DELIMITERS]
-
-
-def _header(start: bytes, delimiter: str, where: str) -> Header:
-    """Read the first record; blank lines before it and a byte order mark are passed over."""
-    mark = len(_BYTE_ORDER_MARK) if start.startswith(_BYTE_ORDER_MARK) else 0
-    text = start[mark:].decode("utf-8", "surrogateescape")
-    lines = list(io.StringIO(text, newline=""))
-    rows = csv.reader(iter(lines), delimiter=delimiter)
-    problem = f"{where}: the first line cannot be read as a list of column names."
-    cells = next(filter(None, guarded_items(rows, problem)), None)
-    if cells is None:
+    lines, above = _lines(start)
+    if not lines:
         raise InputError(f"{where} is empty.")
-    used = mark + sum(
-        len(line.encode("utf-8", "surrogateescape")) for line in lines[: rows.line_num]
-    )
-    if used >= MOST_BYTES:
-        raise InputError(problem)
-    return Header(delimiter, tuple(cells), used, used >= len(start))
+    found = _found(lines, encoding, wanted)
+    if found is None or above + found.length >= MOST_BYTES:
+        raise InputError(f"{where}: the first line cannot be read as a list of column names.")
+    used = above + found.length
+    return Header(found.delimiter, found.cells, used, used >= len(start), found.is_text)
+
+
+def _lines(start: bytes) -> tuple[list[str], int]:
+    """Lines, each byte a letter, and the bytes above: blank lines and a byte order mark."""
+    mark = len(_BYTE_ORDER_MARK) if start.startswith(_BYTE_ORDER_MARK) else 0
+    lines = list(io.StringIO(start[mark:].decode("latin-1"), newline=""))
+    blank = next((i for i, line in enumerate(lines) if line.strip("\r\n")), len(lines))
+    return lines[blank:], mark + sum(map(len, lines[:blank]))
+
+
+def _found(lines: Sequence[str], encoding: str, wanted: Sequence[str]) -> Header | None:
+    """The header, of as few lines as will do; None where they leave a quote open."""
+    for count in range(1, min(len(lines), _MOST_LINES) + 1):
+        tried = [_cut(lines[:count], delimiter, encoding) for delimiter in _DELIMITERS]
+        best = max(filter(None, tried), key=lambda each: each.merit(wanted), default=None)
+        if best is None or not best.open:
+            return best
+    return None
+
+
+def _cut(lines: Sequence[str], delimiter: str, encoding: str) -> Header | None:
+    rows = csv.reader([*lines, '"\n'], delimiter=delimiter)  # the last line closes any quote
+    try:
+        raw = [cell.encode("latin-1") for cell in next(rows)]
+    except csv.Error:
+        return None
+    odd = "surrogateescape" if encoding == "utf-8" else "replace"
+    cells = tuple(cell.decode(encoding, odd) for cell in raw)
+    legal = re.search("[\ufffd\udc80-\udcff]", "".join(cells)) is None
+    is_open = rows.line_num > len(lines)
+    used = lines[: rows.line_num]
+    return Header(delimiter, cells, sum(map(len, used)), is_text=legal, open=is_open)
 
 
 def first_record(path: str) -> bytes:
-    """Bytes up to the first line end outside quotes: what follows stays unread, even in a pipe."""
+    """Bytes up to the end of the header: what follows stays unread, even in a pipe."""
     found = bytearray()
     with open(path, "rb", buffering=0) as raw:
         packed = path.lower().endswith(".gz")
         with gzip.open(raw) if packed else nullcontext(raw) as file:
             while len(found) < MOST_BYTES and (byte := file.read(1)):
                 found += byte
-                if byte == b"\n" and found.count(b'"') % 2 == 0:
-                    if found.removeprefix(_BYTE_ORDER_MARK).strip():
-                        break
-                    found.clear()  # a blank line above the header
+                if byte == b"\n" and _is_whole(bytes(found)):
+                    break
     return bytes(found)
+
+
+def _is_whole(start: bytes) -> bool:
+    """Whether lines hold a header, or so many that they hold none."""
+    lines, _ = _lines(start)
+    return bool(lines) and (len(lines) >= _MOST_LINES or _found(lines, "utf-8", ()) is not None)

@@ -6,30 +6,34 @@ import glob
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from privfield.data.aggregate import Counts
-from privfield.data.batch import CodedBatch
 from privfield.data.guard import guarded
-from privfield.data.sources.base import RawBatch, Source
+from privfield.data.sources.base import RawBatch, Source, cut
+from privfield.data.sources.csv import STATES, CsvFile, Part, QuotedLines
 from privfield.data.sources.files import FileSource, Piece, open_files
 from privfield.data.sources.paths import is_remote
-from privfield.data.spark.jobs import arrow_map, quietly, sum_over
-from privfield.data.spark.source import CachedSource, OnRows, SparkSource, refuse_reading
+from privfield.data.spark.jobs import arrow_map, parallelism, quietly, sum_over
+from privfield.data.spark.source import Elsewhere, SparkSource
 from privfield.errors import InputError
 
 _PIECES_PER_CORE = 4
+_SPLIT_BYTES = 2**26  # of a CSV file, for one task
 
 
 @dataclass(frozen=True)
 class SparkFiles:
     """A path, a glob or a folder of files, to be read by the tasks of a Spark session.
 
-    Tasks read row groups of Parquet files, or whole CSV files, with the same readers as on one
+    Tasks read row groups of Parquet files, or parts of CSV files, with the same readers as on one
     machine, so the files must be where driver and executors find them under the same names.
     Addresses such as s3a://, gs://, hdfs:// and abfss://, and folders partitioned as Hive does
     (year=2024/…), are read by Spark itself, from Parquet files.
@@ -65,7 +69,7 @@ class SparkFiles:
         if not has_ids:
             return FilePieces(self.spark, files)
         if files.is_csv:
-            return SparkSource(_texts(self.spark, files, wanted), wanted, has_ids)
+            return TextPieces(self.spark, files, wanted)
         paths = [Path(each).absolute().as_uri() for each in files.paths]
         return SparkSource(self._parquet(*paths), wanted, has_ids)
 
@@ -79,35 +83,41 @@ class SparkFiles:
         return guarded(lambda: self.spark.read.parquet(*paths), problem)
 
 
-class FilePieces:
+class FilePieces(Elsewhere):
     """Row groups and files, shared out among tasks."""
-
-    passes = True
-    holds_codes = False
 
     def __init__(self, spark: Any, files: FileSource) -> None:
         self._spark, self._files = spark, files
         self.kinds = files.kinds
 
-    def read(self) -> NoReturn:
-        """Nothing: only sums leave the cluster."""
-        refuse_reading()
+    @cached_property
+    def _shares(self) -> tuple[Any, ReadPieces]:
+        return shared_out(self._spark, self._files)
+
+    def rows(self) -> tuple[Any, Callable[[Iterator[Any]], Iterator[RawBatch]]]:
+        """One row of Spark for each task."""
+        return self._shares
 
     def count_rows(self) -> int:
-        """As the files say."""
-        return self._files.count_rows()
+        """As the files say, or as tasks count them."""
+        return int(self.total(count_raw, 1)[0]) if self._files.is_csv else self._files.count_rows()
 
-    def total(self, work: Callable[[Iterator[Any]], Counts], cells: int) -> Counts:
-        """Σ over tasks of what `work` makes of their files' batches."""
-        frame, read = shared_out(self._spark, self._files)
-        return sum_over(frame, OnRows(read, work), cells)
+    def quoted_lines(self) -> tuple[QuotedLines, ...]:
+        """Of CSV files, by a task for each of them, which reads it to its end. PRIVATE."""
+        files = self._files.csv_files
+        if not files:
+            return ()
+        frame = self._spark.range(0, len(files), 1, len(files))
+        found = sum_over(frame, Quotes(files), 3 * len(files)).reshape(-1, 3).tolist()
+        return tuple(
+            QuotedLines(path, lines, line, is_open > 0)
+            for path, (lines, line, is_open) in zip(self._files.paths, found, strict=True)
+        )
 
-    def cached(
-        self, code: Callable[[Iterator[Any]], Iterator[CodedBatch]], shape: Sequence[int]
-    ) -> CachedSource:
-        """Rows as `code` makes them of batches, kept by the executors."""
-        frame, read = shared_out(self._spark, self._files)
-        return CachedSource(frame, OnRows(read, code), shape)
+
+def count_raw(rows: Iterator[RawBatch]) -> Counts:
+    """How many there are."""
+    return np.array([sum(batch.rows for batch in rows)], np.int64)
 
 
 @dataclass(frozen=True)
@@ -118,26 +128,107 @@ class ReadPieces:
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[RawBatch]:
         """Of one task."""
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                for piece in self.shares[number]:
-                    yield from piece.read()
+        for number in _numbers(batches):
+            for piece in self.shares[number]:
+                yield from piece.read()
+
+
+def _numbers(batches: Iterator[Any]) -> Iterator[int]:
+    for batch in batches:
+        yield from batch.column(0).to_pylist()
 
 
 def shared_out(spark: Any, files: FileSource) -> tuple[Any, ReadPieces]:
     """A frame with one row for each task, and what tasks read."""
-    pieces = files.pieces()
-    tasks = min(max(1, len(pieces)), _PIECES_PER_CORE * spark.sparkContext.defaultParallelism)
+    pieces = files.pieces(lambda csv: split_records(spark, csv))
+    tasks = min(max(1, len(pieces)), _PIECES_PER_CORE * parallelism(spark))
     ends = [len(pieces) * number // tasks for number in range(tasks + 1)]
     shares = tuple(tuple(pieces[a:b]) for a, b in pairwise(ends))
     return spark.range(0, tasks, 1, tasks), ReadPieces(shares)
 
 
 @dataclass(frozen=True)
+class Scans:
+    """What scans of pieces of CSV files find, each in cells of its own."""
+
+    pieces: tuple[tuple[CsvFile, Part], ...]
+
+    def __call__(self, batches: Iterator[Any]) -> Counts:
+        """Of one task."""
+        found = np.zeros((len(self.pieces), STATES, 2), np.int64)
+        for number in _numbers(batches):
+            file, part = self.pieces[number]
+            found[number] = file.scan(part)
+        return found.ravel()
+
+
+@dataclass(frozen=True)
+class Quotes:
+    """Which lines of CSV files are inside quotes, each file in cells of its own."""
+
+    files: tuple[CsvFile, ...]
+
+    def __call__(self, batches: Iterator[Any]) -> Counts:
+        """Of one task."""
+        found = np.zeros((len(self.files), 3), np.int64)
+        for number in _numbers(batches):
+            own = self.files[number].quoted_lines()
+            found[number] = own.lines, own.line, own.is_open
+        return found.ravel()
+
+
+def split_records(spark: Any, files: Sequence[CsvFile]) -> list[list[Part]]:
+    """Parts of whole records of each file, by a job that looks for quotes and ends of lines.
+
+    Quoted fields may hold ends of lines, so that every piece is scanned for each state in which it
+    may begin; which one it is follows from the pieces before. Files of one piece stay whole.
+    """
+    ranges = [file.ranges(_SPLIT_BYTES) for file in files]
+    ranges = [own if len(own) > 1 else [] for own in ranges]
+    pieces = tuple((file, part) for file, own in zip(files, ranges, strict=True) for part in own)
+    if not pieces:
+        return ranges
+    frame = spark.range(0, len(pieces), 1, len(pieces))
+    found = sum_over(frame, Scans(pieces), 2 * STATES * len(pieces))
+    scans = iter(found.reshape(-1, STATES, 2).tolist())
+    return [CsvFile.records([next(scans) for _ in own], own) if own else [] for own in ranges]
+
+
+class TextPieces(FilePieces):
+    """CSV files as a frame of bytes, which Spark sorts by person, whose id comes last.
+
+    Only rows with the wrong number of fields lack values: an empty field is an empty text.
+    """
+
+    def __init__(self, spark: Any, files: FileSource, wanted: Sequence[str]) -> None:
+        super().__init__(spark, files)
+        self._wanted = wanted
+
+    def rows(self) -> tuple[Any, Callable[[Iterator[Any]], Iterator[RawBatch]]]:
+        """One row of Spark for each row."""
+        from pyspark.sql.types import BinaryType, StructField, StructType
+
+        frame, read = super().rows()
+        names = [f"c{place}" for place in range(len(self._wanted))]
+        columns: Any = StructType([StructField(name, BinaryType()) for name in names])
+        texts = arrow_map(frame, TextRows(read, tuple(names)), columns)
+        return texts.repartition(names[-1]), text_batches
+
+
+def text_batches(batches: Iterator[Any]) -> Iterator[RawBatch]:
+    """The columns of Arrow batches, ragged rows apart."""
+    for batch in batches:
+        is_ragged = batch.column(batch.num_columns - 1).is_null()
+        for ragged, own in ((False, pc.invert(is_ragged)), (True, is_ragged)):
+            part = batch.filter(own)
+            yield from cut(part.columns, part.num_rows, ragged=ragged)
+
+
+@dataclass(frozen=True)
 class TextRows:
     """Rows of CSV files as columns of bytes."""
 
-    read: ReadPieces
+    read: Callable[[Iterator[Any]], Iterator[RawBatch]]
     names: tuple[str, ...]
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
@@ -149,12 +240,3 @@ class TextRows:
                 for c in raw.columns
             ]
             yield pa.record_batch(columns, list(self.names))
-
-
-def _texts(spark: Any, files: FileSource, wanted: Sequence[str]) -> Any:
-    """CSV files as a frame of bytes, which Spark can sort by person."""
-    from pyspark.sql.types import BinaryType, StructField, StructType
-
-    frame, read = shared_out(spark, files)
-    columns: Any = StructType([StructField(name, BinaryType()) for name in wanted])
-    return arrow_map(frame, TextRows(read, tuple(wanted)), columns)

@@ -69,15 +69,19 @@ def quietly(call: Callable[[], Any]) -> Any:
 
 
 def _numba_cache() -> None:
-    """Compiled code is kept where the package is, or else in a folder of this application."""
+    """Compiled code is kept where the user says, or where the package is.
+
+    If that cannot be written to, it is kept in a folder of this application.
+    """
     import privfield
 
-    if not os.access(os.path.dirname(privfield.__file__), os.W_OK):
+    wanted = os.environ.get("NUMBA_CACHE_DIR") or os.path.dirname(privfield.__file__)
+    with suppress(OSError):
+        os.makedirs(wanted, exist_ok=True)
+    if not os.access(wanted, os.W_OK):
         from pyspark import SparkFiles
 
-        os.environ.setdefault(
-            "NUMBA_CACHE_DIR", os.path.join(SparkFiles.getRootDirectory(), "numba")
-        )
+        os.environ["NUMBA_CACHE_DIR"] = os.path.join(SparkFiles.getRootDirectory(), "numba")
 
 
 def _cut(sums: Counts) -> Iterator[Counts]:
@@ -111,6 +115,18 @@ def arrow_map(frame: Any, call: Callable[[Iterator[Any]], Iterator[Any]], column
         return frame.mapInArrow(call, columns)
 
 
+def is_remote(spark: Any) -> bool:
+    """Whether a session is a client of Spark Connect, on a machine without Java."""
+    return type(spark).__module__.startswith("pyspark.sql.connect.")
+
+
+def parallelism(spark: Any) -> int:
+    """How many tasks run at a time, as far as the session knows."""
+    if is_remote(spark):
+        return int(spark.conf.get("spark.sql.shuffle.partitions"))
+    return int(spark.sparkContext.defaultParallelism)
+
+
 def run_job(spark: Any, job: Callable[[], Any]) -> Any:
     """What a job gives. Ctrl-C cancels it; its errors may quote records, and go no further.
 
@@ -118,22 +134,28 @@ def run_job(spark: Any, job: Callable[[], Any]) -> Any:
     """
     from pyspark import InheritableThread
 
-    context, group = spark.sparkContext, f"privfield-{uuid4()}"
+    context, group = None if is_remote(spark) else spark.sparkContext, f"privfield-{uuid4()}"
     results: list[Any] = []
 
     def run() -> None:
-        context.setJobGroup(group, "privfield", True)
         with suppress(BaseException):  # it may quote records
+            if context is None:
+                spark.addTag(group)
+            else:
+                context.setJobGroup(group, "privfield", True)
             results.append(job())
 
-    thread = InheritableThread(target=run, daemon=True)
+    thread = InheritableThread(target=run, session=spark, daemon=True)
     with _silence(context):
         thread.start()
         try:
             while thread.is_alive():
                 thread.join(_TURN)  # in turns, so that Ctrl-C gets through
         except BaseException:
-            context.cancelJobGroup(group)
+            if context is None:
+                spark.interruptTag(group)
+            else:
+                context.cancelJobGroup(group)
             thread.join(_PATIENCE)  # until then Spark might say why tasks have failed
             raise
     if not results:
@@ -146,9 +168,11 @@ def _silence(context: Any) -> Iterator[None]:
     """No messages of Spark and PySpark on this machine: those about failed tasks quote records."""
     from pyspark.logger import PySparkLogger
 
-    log4j = context._jvm.org.apache.logging.log4j
-    nothing = log4j.core.filter.DenyAllFilter.newBuilder().build()
-    places = [(log4j.LogManager.getContext(False), nothing)]
+    places: list[tuple[Any, Any]] = []
+    if context is not None:
+        log4j = context._jvm.org.apache.logging.log4j
+        nothing = log4j.core.filter.DenyAllFilter.newBuilder().build()
+        places.append((log4j.LogManager.getContext(False), nothing))
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         places.append((PySparkLogger.getLogger(name), _Nothing()))
     for logger, deny in places:
