@@ -17,6 +17,7 @@ import privfield as pf
 from privfield.audit.promise import check_world, watched
 from privfield.mechanisms.registry import MECHANISMS
 from privfield.privacy.adjacency import Adjacency
+from privfield.privacy.coins import Sample
 from privfield.privacy.ledger import LedgerJournal
 from privfield.privacy.mechanism import MemoryJournal
 from privfield.privacy.randomness import Entropy, Randomness
@@ -195,6 +196,13 @@ def sampled_as_stated(world, rate):
     return law.ppf(1e-7) <= spread <= law.isf(1e-7)
 
 
+class AllOrNobody(Sample):
+    """Records that hold the same share a coin."""
+
+    def count(self, words, counts):
+        return counts * super().count(words, np.ones_like(counts))
+
+
 def sampling_worlds(kind, terms):
     """Those whose steps work on samples, and the rate that their laws state."""
     found = []
@@ -208,12 +216,12 @@ def sampling_worlds(kind, terms):
 
 
 SAMPLING_FAULTS = {
-    "everyone is drawn": lambda self, sample, rate, rows: np.ones(rows, np.bool_),
-    "twice the rate": lambda self, sample, rate, rows: sample(self, min(2 * rate, 1), rows),
-    "half the rate": lambda self, sample, rate, rows: sample(self, rate / 2, rows),
-    "all or nobody": lambda self, sample, rate, rows: np.repeat(sample(self, rate, 1), rows),
-    "one sample for all steps": lambda self, sample, rate, rows: self.__dict__.setdefault(
-        "kept", sample(self, rate, rows)
+    "everyone is drawn": lambda self, sample, rate: sample(self, Fraction(1)),
+    "twice the rate": lambda self, sample, rate: sample(self, min(2 * rate, Fraction(1))),
+    "half the rate": lambda self, sample, rate: sample(self, rate / 2),
+    "all or nobody": lambda self, sample, rate: AllOrNobody(*vars(sample(self, rate)).values()),
+    "one sample for all steps": lambda self, sample, rate: self.__dict__.setdefault(
+        "kept", sample(self, rate)
     ),
 }
 

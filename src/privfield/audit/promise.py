@@ -8,13 +8,14 @@ docs/privacy/mechanisms.md says why this is the definition, step by step.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from privfield.errors import InputError
 from privfield.privacy.budgets import Budget, Cost, NonPrivate
+from privfield.privacy.coins import Coins, Words
 from privfield.privacy.laws import total_loss
 from privfield.privacy.mechanism import Mechanism, MemoryJournal, World
 from privfield.privacy.randomness import Draw, Likeliest, Randomness
@@ -48,17 +49,54 @@ def check_world(world: World, seeds: Iterable[int] = (0, 1)) -> Kept:
     return Kept(pairs, worst)
 
 
+class Coupling:
+    """Lets the records of a neighbour keep their coins, as the proofs do: docs/privacy/coins.md.
+
+    The first run leads. In the next, records with a name that the first has not seen get the coins
+    of those that are gone. Names change places in a function that is random anyway, so this is a
+    run as likely as any other.
+    """
+
+    def __init__(self) -> None:
+        self._led: dict[int, dict[bytes, int]] = {}
+
+    def __call__(self, step: int, coins: Coins) -> Coins:
+        """The coins of a step."""
+        return _Coupled(coins.key, self._led.setdefault(step, {}))
+
+
+@dataclass(frozen=True)
+class _Coupled(Coins):
+    led: dict[bytes, int]
+
+    def words(self, names: Words) -> Words:
+        found, keys = super().words(names), [name.tobytes() for name in names]
+        if not self.led:
+            self.led.update(zip(keys, found.tolist(), strict=True))
+            return found
+        own = set(keys)
+        gone = iter([word for name, word in self.led.items() if name not in own])
+        for place, key in enumerate(keys):
+            word = self.led.get(key)
+            found[place] = next(gone, found[place]) if word is None else word
+        return found
+
+
 def watched(
-    mechanism: Mechanism[Any], data: Any, seed: int | None, journal: MemoryJournal
+    mechanism: Mechanism[Any],
+    data: Any,
+    seed: int | None,
+    journal: MemoryJournal,
+    couple: Callable[[int, Coins], Coins] | None = None,
 ) -> tuple[list[Draw], bytes]:
     """The draws of a run on made-up records, and what it releases.
 
     Without a seed every step gives out what is likeliest.
     """
     draws: list[Draw] = []
-    source: Randomness = Likeliest(0, journal, draws.append)
+    source: Randomness = Likeliest(0, journal, draws.append, couple)
     if seed is not None:
-        source = Randomness(seed, journal, draws.append)
+        source = Randomness(seed, journal, draws.append, couple)
     released = mechanism.open(data)(source)
     return draws, released.to_bytes()
 
@@ -66,10 +104,10 @@ def watched(
 def _one(
     mechanism: Mechanism[Any], data: Any, neighbour: Any, seed: int | None
 ) -> tuple[float, str | None]:
-    journal = MemoryJournal()
-    leading, released = watched(mechanism, data, seed, journal)
+    journal, couple = MemoryJournal(), Coupling()
+    leading, released = watched(mechanism, data, seed, journal, couple)
     try:
-        following, again = watched(mechanism, neighbour, seed, journal)
+        following, again = watched(mechanism, neighbour, seed, journal, couple)
     except InputError:  # the journal answers another question
         return 1.0, _DIFFERENT
     mine = [(draw.step, draw.law, draw.values.shape) for draw in leading]

@@ -223,7 +223,7 @@ def test_public_metadata_is_the_same_on_neighbours(adjacency, tmp_path, capfd, c
     assert all(trace == traces[0] for trace in traces)
     assert traces[0]["printed"] == ("", "", "")
     assert [(item.stage, item.done) for item in traces[0]["news"]] == [
-        *(("reading", None), ("counting", None), ("adding noise", None))
+        *(("counting", None), ("adding noise", None))
     ]
 
 
@@ -282,7 +282,7 @@ def test_requests_name_the_unit_and_old_jobs_are_known():
         ]
 
 
-@pytest.mark.parametrize("stage", ["reading", "counting", "adding noise"])
+@pytest.mark.parametrize("stage", ["counting", "adding noise"])
 def test_an_interrupted_measurement_costs_nothing_more(tmp_path, stage):
     ledger = pf.Ledger(tmp_path / "l", total=pf.PureDP(1))
 

@@ -8,9 +8,14 @@ import numpy as np
 import pytest
 
 import privfield as pf
+from privfield.data.batch import CodedBatch
+from privfield.data.choice import pack
+from privfield.data.tally import tallied
 from privfield.estimation.trajectories import mrf_from_sgd
-from privfield.files import pack, unpack
-from privfield.mechanisms.gradients.sgd import MASS, WEIGHT, CellNumbers, SGDTrajectory, clipped_sum
+from privfield.files import pack as pack_file
+from privfield.files import unpack
+from privfield.mechanisms.gradients.sgd import MASS, WEIGHT, CellNumbers, ClippedSum, SGDTrajectory
+from privfield.privacy.coins import Coins, Sample
 from releases import private_sgd
 
 SCHEMA = pf.Schema({"a": 2, "b": 3, "c": 2})
@@ -43,9 +48,11 @@ def one_hot(record):
 
 
 def sum_of(records, marginals, clip, chosen=None):
-    columns = list(np.array(records, dtype=np.uint8).reshape(-1, 3).T)
-    chosen = np.ones(len(records), np.bool_) if chosen is None else chosen
-    return clipped_sum(columns, CellNumbers(SCHEMA, CLIQUES), marginals, Fraction(clip), chosen)
+    columns = tuple(np.array(records, dtype=np.uint8).reshape(-1, 3).T)
+    batches = tallied([CodedBatch(columns, len(records))], SCHEMA.shape)
+    sample = Sample(Coins(bytes(16)), None) if chosen is None else chosen
+    numbers = CellNumbers(SCHEMA, CLIQUES)
+    return ClippedSum.at(marginals, numbers, Fraction(clip), sample).partial(iter(batches))
 
 
 # -- gradients and clipping ------------------------------------------------------------------------
@@ -109,8 +116,14 @@ def test_a_record_that_the_model_is_sure_of_has_no_gradient():
 
 def test_only_chosen_rows_count():
     mu = flat_marginals(model(3))
-    chosen = np.arange(len(DATA)) % 3 == 0
-    assert (sum_of(DATA, mu, 1, chosen) == sum_of(DATA[chosen], mu, 1)).all()
+    sample = Sample.at(Fraction(1, 3), Coins(b"0123456789abcdef"))
+    chosen = []
+    for record in RECORDS:
+        many = int((record == DATA).all(axis=1).sum())
+        words = pack([np.array([code], np.uint8) for code in record], SCHEMA.shape)
+        chosen += [record] * int(sample.count(words, np.array([many]))[0])
+    assert 0 < len(chosen) < len(DATA)
+    assert (sum_of(DATA, mu, 1, sample) == sum_of(chosen, mu, 1)).all()
 
 
 # -- the release -----------------------------------------------------------------------------------
@@ -173,6 +186,27 @@ def test_iterates_and_their_averages():
         run.log_potentials(2)
 
 
+def test_tied_cliques_share_their_potentials():
+    """Noise-free: stationary where the sum of both tables' gradients is 0. Noisy: exactly equal."""
+    schema, cliques = pf.Schema({"x": 3, "y": 3, "z": 3}), [("x",), ("x", "y"), ("y", "z")]
+    rows = np.random.default_rng(1).integers(0, [3, 2, 3], (300, 3))
+    run = private_sgd(
+        *(rows, schema, cliques, pf.NON_PRIVATE),
+        **{"steps": 400, "sampling_rate": 1, "clip": 100, "learning_rate": 2 / 300, "tied": True},
+    )
+    fitted = mrf_from_sgd(run, average=0)
+    exact = [pf.measure(rows, schema, [c], pf.NON_PRIVATE).tables[0] / 300 for c in cliques]
+    both = sum(fitted.marginal(clique) for clique in cliques[1:])
+    assert both == pytest.approx(exact[1] + exact[2], abs=5e-3)
+    assert fitted.marginal(["x"]) == pytest.approx(exact[0], abs=5e-3)
+    noisy = private_sgd(rows, schema, cliques, BUDGET, tied=True, **SETTINGS)
+    first, one, other = SGDTrajectory.from_bytes(noisy.to_bytes()).log_potentials()
+    assert (one == other).all() and np.ptp(one) > 0 and first.shape == (3,)
+    learner = pf.SGDLearner(BUDGET, schema=schema, cliques=cliques, declared_rows=300, tied=True)
+    tables = learner.fit(rows).model_.log_potentials
+    assert (tables[1] == tables[2]).all()
+
+
 def test_a_wild_learning_rate_gives_a_finite_model():
     run = private_sgd(DATA, SCHEMA, CLIQUES, BUDGET, **{**SETTINGS, "learning_rate": 1e9})
     assert np.isfinite(np.concatenate([t.ravel() for t in run.log_potentials()])).all()
@@ -200,11 +234,11 @@ def test_damaged_files_are_refused():
     ]
     for bad_header, bad_arrays in broken:
         with pytest.raises(pf.InputError, match="damaged"):
-            SGDTrajectory.from_bytes(pack("sgd-trajectory", bad_header, bad_arrays))
+            SGDTrajectory.from_bytes(pack_file("sgd-trajectory", bad_header, bad_arrays))
     with pytest.raises(pf.InputError, match="damaged"):
         SGDTrajectory.from_bytes(whole[:-40])
     with pytest.raises(pf.InputError, match="has format 9; this is 1"):
-        SGDTrajectory.from_bytes(pack("sgd-trajectory", {**header, "format": 9}, arrays))
+        SGDTrajectory.from_bytes(pack_file("sgd-trajectory", {**header, "format": 9}, arrays))
 
 
 @pytest.mark.parametrize(

@@ -14,12 +14,15 @@ import pytest
 
 import privfield as pf
 from privfield.audit.promise import check_world
-from privfield.mechanisms.graphs import structure, user_learner, votes
+from privfield.data import table
+from privfield.data.tally import tallied
+from privfield.mechanisms.graphs import votes
 from privfield.mechanisms.graphs.margins import Step
 from privfield.mechanisms.graphs.mechanism import StableGraph
 from privfield.mechanisms.graphs.statistics import ChowLiuTree, CorrelationGraph
 from privfield.mechanisms.graphs.structure import StableStructure
 from privfield.privacy.adjacency import Adjacency
+from privfield.privacy.coins import Coins
 from privfield.privacy.stability import majority_stability
 from privfield.privacy.terms import Terms
 
@@ -172,13 +175,10 @@ def test_a_majority_taken_for_too_stable_is_caught(adjacency, monkeypatch):
 
 
 def test_a_row_in_two_blocks_is_caught(monkeypatch):
-    for name in ("cut_evenly", "cut_by_coins"):
-        right = getattr(structure, name)
+    def twice(batches, shape):
+        return [replace(batch, weights=2 * batch.weights) for batch in tallied(batches, shape)]
 
-        def twice(rows, blocks, entropy, right=right):
-            return right(np.concatenate([rows, rows]), blocks, entropy)
-
-        monkeypatch.setattr(structure, name, twice)
+    monkeypatch.setattr(table, "tallied", twice)
     assert broken(StableStructure, REPLACE)
     assert broken(StableStructure, REPLACE, "edge-majority, people")
     assert broken(StableStructure, REPLACE, "mode, people")
@@ -187,11 +187,30 @@ def test_a_row_in_two_blocks_is_caught(monkeypatch):
 def test_blocks_by_what_a_row_holds_are_caught(monkeypatch):
     """Another value is another place in a sorted table: all rows between change their blocks."""
 
-    def by_content(rows, blocks, entropy):
-        return np.array_split(rows[np.lexsort(rows.T)], blocks)
+    def by_content(self, words, counts):
+        place = np.argsort(np.lexsort(np.repeat(words, counts, axis=0).T))
+        return (5 * place // len(place)).astype(np.uint64)  # five blocks, one after the other
 
-    monkeypatch.setattr(structure, "cut_evenly", by_content)
+    monkeypatch.setattr(Coins, "of_records", by_content)
     assert broken(StableStructure, REPLACE, "edge-majority, rows")
+
+
+def odd_rows(rows):
+    """A learner that every row more or less makes vote otherwise."""
+    return [(0, 1), (0, 2), (1, 2)] * (len(rows) % 2)
+
+
+def test_coins_without_ranks_are_caught(monkeypatch):
+    """Rows that hold the same would share a block, and one that is replaced would touch two."""
+    found = worlds(StableStructure, REPLACE, "edge-majority, rows")[0]
+    world = replace(found, mechanism=replace(found.mechanism, learner=odd_rows))
+    assert check_world(world).problem is None
+
+    def by_content(self, words, counts):
+        return np.repeat(self.words(words), counts)
+
+    monkeypatch.setattr(Coins, "of_records", by_content)
+    assert check_world(world).problem
 
 
 @pytest.mark.parametrize("kind", [StableStructure, CorrelationGraph, ChowLiuTree])
@@ -225,5 +244,5 @@ def test_the_random_state_of_one_block_does_not_reach_another(adjacency, monkeyp
     before = random.getstate(), np.random.get_state()[1].tolist()
     assert check_world(world).problem is None
     assert (random.getstate(), np.random.get_state()[1].tolist()) == before
-    monkeypatch.setattr(user_learner, "fresh_random_state", lambda coins: nullcontext())
+    monkeypatch.setattr(votes, "fresh_random_state", lambda coins, block: nullcontext())
     assert check_world(world).problem

@@ -13,10 +13,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from privfield.data.batch import CodedBatch
+from privfield.data.rows import Variables
 from privfield.mechanisms.graphs import user_learner as structure_user
 from privfield.mechanisms.graphs.user_learner import UserFinder, run_alone
-from privfield.mechanisms.graphs.votes import cast_vote, decide_by_majority, decide_by_mode
-from privfield.privacy.randomness import Entropy
+from privfield.mechanisms.graphs.votes import (
+    BlockVotes,
+    cast_vote,
+    decide_by_majority,
+    decide_by_mode,
+)
+from privfield.privacy.coins import Coins
 from privfield.privacy.stability import majority_stability, mode_stability
 
 ROWS = np.ones((4, 3), np.int8)
@@ -25,7 +32,15 @@ BALLOTS = st.lists(st.tuples(*[st.booleans()] * 3), min_size=1, max_size=9)
 
 
 def user(learner, seconds=None):
-    return UserFinder(learner, ("a", "b", "c"), CANDIDATES, seconds, Entropy.system())
+    return UserFinder(learner, ("a", "b", "c"), CANDIDATES, seconds)
+
+
+def votes_of(learner, blocks, key=bytes(16)):
+    """Of blocks of ±1."""
+    variables = Variables(("a", "b", "c"), (2, 2, 2))
+    task = BlockVotes(user(learner), variables, len(blocks), 3, Coins(key))
+    coded = [CodedBatch(tuple((rows.T > 0).astype(np.uint8)), len(rows)) for rows in blocks]
+    return [vote.tolist() for vote in task.all(task.partial(iter(enumerate(coded))))]
 
 
 @given(BALLOTS)
@@ -200,21 +215,24 @@ def drawing(rows):
 
 def test_every_block_starts_from_a_random_state_of_its_own():
     """Blocks vote by what the coins say, not by what the block before left behind."""
-    seen = []
-    for rows in (ROWS, -ROWS):
-        coins = Entropy.insecure(3)
-        for _ in range(40):
-            first = UserFinder(reseeding, ("a", "b", "c"), CANDIDATES, None, coins)
-            cast_vote(first, rows, 3)
-            second = UserFinder(drawing, ("a", "b", "c"), CANDIDATES, None, coins)
-            seen.append(cast_vote(second, ROWS, 3).tolist())
-    assert seen[:40] == seen[40:]
-    assert len(set(map(tuple, seen))) > 2  # 40 fresh states: fewer has probability below 1e-7
+
+    def both(rows):
+        return reseeding(rows) if len(rows) > 4 else drawing(rows)
+
+    long = np.concatenate([ROWS, ROWS])
+    first, second = (votes_of(both, [rows, ROWS] * 40)[1::2] for rows in (long, -long))
+    assert first == second
+    assert len(set(map(tuple, first))) > 2  # 40 fresh states: fewer has probability below 1e-7
+    assert votes_of(both, [long, ROWS] * 40, b"another key here")[1::2] != first
+
+
+def test_a_block_without_rows_finds_no_edges_and_is_not_asked():
+    assert votes_of(lambda rows: CANDIDATES, [ROWS[:0], ROWS]) == [[False] * 3, [True] * 3]
 
 
 @pytest.mark.parametrize("learner", [reseeding, drawing, fail])
 def test_the_program_keeps_its_own_random_state(learner):
     """What it would draw next tells nothing of the rows."""
     before = random.getstate(), np.random.get_state()[1].tolist()
-    cast_vote(user(learner), ROWS, 3)
+    votes_of(learner, [ROWS])
     assert (random.getstate(), np.random.get_state()[1].tolist()) == before

@@ -53,6 +53,45 @@ def test_sensitivity_by_enumeration_of_all_rows_of_a_ball(size, radius, monkeypa
         assert product_sensitivity(Adjacency.REPLACE_ONE, radius**2, 3) == 9 * bound
 
 
+def with_gaps(size, each, scaled=True):
+    """All answered patterns, with all rows whose sum of squares is at most `each` per answer."""
+    found = []
+    for answered in product((0, 1), repeat=size):
+        most = each * (sum(answered) if scaled else size)
+        reach = int(most**0.5)
+        for row in product(*(range(-reach, reach + 1) if o else (0,) for o in answered)):
+            if sum(x * x for x in row) <= most:
+                found.append((row, answered))
+    return found
+
+
+def pair_totals(o, q):
+    pairs = [(i, j) for i in range(len(o)) for j in range(i)]
+    return sum((o[i] * o[j] - q[i] * q[j]) ** 2 for i, j in pairs)
+
+
+@pytest.mark.parametrize(("size", "each"), [(2, 8), (3, 2)])
+def test_pair_totals_cost_nothing_if_the_clip_goes_with_the_number_of_answers(
+    size, each, monkeypatch
+):
+    monkeypatch.setattr(items, "SINGLES", 1)
+
+    def worst(rows, weight, others):
+        return max(
+            moved(s, t, 1) + weight**2 * pair_totals(o, q) for s, o in rows for t, q in others
+        )
+
+    square, rows, absent = size * each, with_gaps(size, each), [((0,) * size, (0,) * size)]
+    bound = product_sensitivity(Adjacency.REPLACE_ONE, square, 1, Fraction(1))
+    assert bound == product_sensitivity(Adjacency.REPLACE_ONE, square)
+    assert Fraction(8, 10) * bound <= worst(rows, each, rows) <= bound
+    assert worst(with_gaps(size, each, scaled=False), each, rows) > bound  # one clip for all rows
+    assert worst(rows, 2 * each, rows) > bound  # twice the weight
+    for share in (Fraction(1, 2), Fraction(1)):
+        added = product_sensitivity(Adjacency.ADD_REMOVE, square, 1, share)
+        assert worst(rows, share * each, absent) <= added <= bound
+
+
 @pytest.mark.parametrize("square", [1, 2, 50, 5_000, 12_345, 51_200])
 def test_clipped_rows_stay_in_the_ball_whatever_floats_do(square):
     rng = np.random.default_rng(square)
@@ -76,20 +115,24 @@ def test_clipped_rows_stay_in_the_ball_whatever_floats_do(square):
 def test_sums_are_those_of_a_loop():
     rng = np.random.default_rng(0)
     scores = tuple(rng.integers(-200, 200, k) for k in (5, 3, 2))
-    codes = [rng.integers(0, k, 3_000).astype(np.uint8) for k in (5, 3, 2)]
+    codes = [rng.integers(0, k, 3_000).astype(np.uint8) for k in (5, 4, 3)]  # two have gaps
     batches = [
         CodedBatch(tuple(c[a:b] for c in codes), b - a)
         for a, b in ((0, 1), (1, 2_000), (2_000, 3_000))
     ]
-    pairs, singles = sum_products(batches, scores, 20_000)
-    wanted, alone = np.zeros((3, 3), object), np.zeros(3, object)
+    pairs, singles, together = sum_products(batches, scores, 7_000)
+    wanted, alone, both = np.zeros((3, 3), object), np.zeros(3, object), np.zeros((3, 3), int)
     for row in zip(*codes, strict=True):
-        own = clipped(np.array([[s[c] for s, c in zip(scores, row, strict=True)]]), 20_000)[0]
+        values = [s[c] if c < len(s) else 0 for s, c in zip(scores, row, strict=True)]
+        answered = [c < len(s) for s, c in zip(scores, row, strict=True)]
+        own = clipped(np.array([values]), 7_000 * sum(answered))[0]
         for i in range(3):
             alone[i] += int(own[i])
             for j in range(3):
                 wanted[i, j] += int(own[i]) * int(own[j])
+                both[i, j] += answered[i] and answered[j]
     assert pairs.tolist() == wanted.tolist() and singles.tolist() == alone.tolist()
+    assert together.tolist() == both.tolist()
 
 
 def test_scores_of_levels():

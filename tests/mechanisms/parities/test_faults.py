@@ -20,9 +20,13 @@ CONTRACT = Path(__file__).parents[1] / "test_contract.py"
 
 LEADER, WEIGHTS = ("sepfem", "PerturbedLeader"), ("pmw", "MultiplicativeWeights")
 PHASES = ("phases", "RegressionsAndParities")
-LOST = {LEADER: ("self.row_rho / turns)", "self.row_rho)"), WEIGHTS: ("/ (2 * turns)", "/ turns")}
+LOST = {
+    LEADER: ("self.row_rho / (turns * each)", "self.row_rho"),
+    WEIGHTS: ("/ (2 * turns)", "/ turns"),
+}
 FAULTS = {
     "sepfem: the rounds": (LEADER, *LOST[LEADER]),
+    "sepfem: the choices": (LEADER, "/ (turns * each)", "/ turns"),
     "sepfem: the states": (LEADER, "(seen * range_sen", "(range_sen"),
     "sepfem: the window": (LEADER, "(seen * range_sen", "(draws * range_sen"),
     "sepfem: the range": (LEADER, "ADD_REMOVE else 4", "ADD_REMOVE else 3"),

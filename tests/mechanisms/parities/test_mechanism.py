@@ -236,7 +236,7 @@ def test_files_of_format_one_are_read():
     assert old.sums.tolist() == [4, -2] and old.law.scale == 3.5 and old.total == 8
 
 
-LEADER = {"window": None, "perturbation": None}
+LEADER = {"choices": None, "window": None, "perturbation": None}
 
 
 @pytest.mark.parametrize(
@@ -251,8 +251,8 @@ LEADER = {"window": None, "perturbation": None}
 def test_jobs_are_known_by_their_requests(method, settings):
     """A ledger keeps a digest of the request: a changed word would make a job a stranger.
 
-    Jobs of the perturbed leader before it had a window must be strangers: they paid for fewer
-    rounds, so going on with them would spend more than was charged.
+    Jobs of the perturbed leader before it had a window and choices must be strangers: they paid
+    for other rounds, so going on with them could spend more than was charged.
     """
     samples = {} if method == "pmw" else {"samples": 20, "oracle": "tabu"}
     mechanism = parity_mechanism(
@@ -299,6 +299,7 @@ def test_jobs_are_known_by_their_requests(method, settings):
             "declared_rows times samples",
         ),
         ({"method": "sepfem", "samples": 0}, "samples must be"),
+        ({"method": "sepfem", "choices": 1001}, "choices must be a whole number from 1 to 1,000"),
         ({"method": "sepfem", "window": 101}, "window must be a whole number from 1 to 100"),
         ({"method": "pmw", "perturbation": 0}, "perturbation must be above 0"),
         ({"method": "sepfem", "oracle": "delphi"}, "'auto', 'exact', 'tabu'"),

@@ -12,6 +12,7 @@ from privfield.mechanisms.parities.answers import parity_sets
 from privfield.mechanisms.parities.sepfem import (
     PerturbedLeader,
     default_rounds,
+    random_groups,
     range_sensitivity,
     signed_scores,
 )
@@ -104,16 +105,26 @@ def test_odd_data_are_answered():
 
 def test_default_rounds_are_public_and_bounded():
     args = (10, 3)
-    assert default_rounds(*args, 1000, Fraction(1), REPLACE) == 669
-    assert default_rounds(*args, 500, Fraction(1), ADD) == 669
-    assert default_rounds(*args, 1, Fraction(1, 10**9), REPLACE) == 1
-    assert default_rounds(*args, 10**9, Fraction(5), REPLACE) == 8000
+    assert default_rounds(*args, 1000, Fraction(1), REPLACE) == (669, 1)
+    assert default_rounds(*args, 500, Fraction(1), ADD) == (669, 1)
+    assert default_rounds(*args, 1, Fraction(1, 10**9), REPLACE) == (1, 1)
+    assert default_rounds(*args, 10**9, Fraction(5), REPLACE) == (2000, 64)
+
+
+@pytest.mark.parametrize(("sets", "number"), [(7, 1), (7, 2), (175, 16), (3, 3)])
+def test_groups_hold_every_parity_with_its_negative(sets, number):
+    groups = random_groups(sets, number, np.random.default_rng())
+    half = groups.shape[1] // 2
+    assert (groups[:, :half] + sets == groups[:, half:]).all()
+    assert set(groups[:, :half].ravel().tolist()) == set(range(sets))
+    assert len(groups) == number and half == -(-sets // number)
 
 
 @pytest.mark.parametrize(
     ("given", "text"),
     [
         ({"variant": "dualquery"}, "variant must be 'sepfem' or 'fem'; got 'dualquery'"),
+        ({"choices": 0}, "choices must be a whole number from 1 to 1,000, or None; got 0"),
         ({"samples": 0}, "samples must be a whole number from 1 to 10,000, or None; got 0"),
         ({"samples": True}, "samples must be"),
         ({"samples": 2.0}, "samples must be"),

@@ -10,7 +10,7 @@ from scipy.stats import kstest
 
 import privfield as pf
 from privfield.audit.promise import check_world
-from privfield.mechanisms.scores.losses import PersonLosses, RowLosses
+from privfield.mechanisms.scores.losses import PeopleLosses, PersonLosses, RowLosses, SegmentLosses
 from privfield.mechanisms.scores.mechanism import HeldOutScore
 from privfield.privacy.laws import Noise
 from privfield.privacy.noise import add_noise
@@ -121,7 +121,7 @@ def test_every_world_bites():
                 assert check_world(world, (0,)).share > 0.5, world.name
 
 
-@pytest.mark.parametrize("kind", [RowLosses, PersonLosses])
+@pytest.mark.parametrize("kind", [RowLosses, PersonLosses, SegmentLosses])
 def test_a_number_released_exactly_under_add_remove_is_caught(kind, monkeypatch):
     """How many rows or people there are is private there: planted, and seen in every world."""
     worlds = list(HeldOutScore.worlds(Terms(pf.PureDP(1), "add-remove")))
@@ -137,10 +137,11 @@ def test_a_number_released_exactly_under_add_remove_is_caught(kind, monkeypatch)
 def test_a_number_of_ids_released_exactly_is_caught(monkeypatch):
     """Under replace-one an id may lose its last sequence: their number is private, too."""
     worlds = list(HeldOutScore.worlds(Terms(pf.PureDP(1), "replace-one")))
-    (world,) = [w for w in worlds if w.name == "sequences, ids"]
-    monkeypatch.setattr(PersonLosses, "is_public", lambda self, terms: True)
-    fresh = replace(world, mechanism=replace(world.mechanism))
-    assert check_world(fresh, (0,)).problem
+    own = [w for w in worlds if w.name in ("sequences, ids", "segments, ids")]
+    assert len(own) == 2
+    monkeypatch.setattr(PeopleLosses, "is_public", lambda self, terms: True)
+    for world in own:
+        assert check_world(replace(world, mechanism=replace(world.mechanism)), (0,)).problem
 
 
 def fits_its_law(runs=1500):

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from privfield.checks import check_one_of
+from privfield.checks import check_one_of, check_whole_or_none
 from privfield.errors import InputError
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import Budget, NonPrivate
@@ -25,7 +25,8 @@ class ChainMeasurements(Released):
     `transitions[i, j]` that of steps from i to j (at most `limit` per person). `noise` is the law;
     `initial_scale` and `transition_scale` are its scales in these units, `initial_grid` and
     `transition_grid` the steps that the numbers are multiples of. `stamp` is None, or says why
-    these numbers protect nobody.
+    these numbers protect nobody. Where sequences were cut, `segment` is the length of a segment
+    and `share` says how a unit's weight was shared.
     """
 
     KIND = "chain measurements"
@@ -33,6 +34,7 @@ class ChainMeasurements(Released):
         "scales": ("initial_scale", "transition_scale"),
         "grids": ("initial_grid", "transition_grid"),
     }
+    LATER = ("segment", "share")
 
     states: tuple[str, ...]
     initial: NDArray[np.float64]
@@ -47,6 +49,8 @@ class ChainMeasurements(Released):
     adjacency: Adjacency
     unit: str
     stamp: str | None = None
+    segment: int | None = None
+    share: str | None = None
 
     def __post_init__(self) -> None:
         _validate(self)
@@ -89,5 +93,6 @@ def _validate(m: ChainMeasurements) -> None:
         value = getattr(m, name)
         if not (np.isfinite(value) and value > 0):
             raise InputError(f"{name} must be above 0; got {value}.")
+    check_whole_or_none(m.segment, "segment", 2)
     if not isinstance(m.unit, str):
         raise InputError("unit must be text.")

@@ -16,6 +16,7 @@ from privfield.data.sequences.read import Sequences, SequenceSource
 from privfield.errors import InputError
 from privfield.mechanisms.chains.forecast import forecast_chain
 from privfield.mechanisms.chains.measurements import ChainMeasurements
+from privfield.mechanisms.chains.segments import SHARES, Segments
 from privfield.mechanisms.forecasting.forecast import Forecast
 from privfield.mechanisms.forecasting.study import Study
 from privfield.mechanisms.worlds import small_sequences
@@ -55,7 +56,8 @@ class Weights:
 class ChainTransitions(Mechanism[ChainMeasurements]):
     """First states and transitions of sequences, at most `limit` transitions a person, with noise.
 
-    All sequences of one id are protected together. Values never raise; gaps end a segment.
+    All sequences of one id are protected together. Values never raise; gaps end a segment. With
+    `cut`, sequences are cut into segments of equal length instead.
     """
 
     noun = "chains"
@@ -68,16 +70,28 @@ class ChainTransitions(Mechanism[ChainMeasurements]):
     limit: Number = DEFAULT_LIMIT
     columns: Columns = COLUMNS
     noise: str = "auto"
+    cut: Segments | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "limit", check_limit(self.limit))
+        if self._mass > MOST:
+            raise InputError(
+                f"limit and segment: a unit may weigh {MOST:,} transitions at most; "
+                f"these allow {float(self._mass):,g}."
+            )
         self._design  # noqa: B018  # refuses noise that the budget does not admit
+
+    @property
+    def _mass(self) -> Fraction:
+        """How many transitions a unit weighs at most."""
+        limit = check_limit(self.limit)
+        return limit if self.cut is None else self.cut.mass(limit)
 
     @cached_property
     def _design(self) -> tuple[Weights, NoiseLaw, Budget | NonPrivate]:
         terms, states = self.terms, len(self.states.names)
-        return design(terms.budget, terms.adjacency, check_limit(self.limit), states, self.noise)
+        return design(terms.budget, terms.adjacency, self._mass, states, self.noise)
 
     @property
     def cost(self) -> Budget | NonPrivate:
@@ -102,7 +116,9 @@ class ChainTransitions(Mechanism[ChainMeasurements]):
         )
         # requests of people were made without a unit before: their jobs are known by that
         named = unit.column is not None and unit.name != "person"
-        return found | ({"unit": str(unit)} if named else {})
+        cut = {} if self.cut is None else {"cut": asdict(self.cut), "limit": str(self.limit)}
+        order = {"order": self.columns[3]} if len(self.columns) == 4 else {}
+        return found | ({"unit": str(unit)} if named else {}) | cut | order
 
     def open(self, data: Any) -> Run[ChainMeasurements]:
         """Count both tables, then one draw of noise for all cells.
@@ -113,10 +129,9 @@ class ChainTransitions(Mechanism[ChainMeasurements]):
         weights, law, _ = self._design
 
         def run(randomness: Randomness) -> ChainMeasurements:
-            terms.tell("reading")
-            found = source.read()
             terms.tell("counting")
-            tables = count_chain(found, len(self.states.names), weights)
+            sums = ChainSums(len(self.states.names), weights, check_limit(self.limit), self.cut)
+            tables = source.aggregate(sums)
             terms.tell("adding noise")
             return self._released(
                 randomness.draw("tables", Noise.on(law, tables.size), tables), weights, law
@@ -127,22 +142,24 @@ class ChainTransitions(Mechanism[ChainMeasurements]):
     def _released(
         self, noisy: NDArray[np.int64], weights: Weights, law: NoiseLaw
     ) -> ChainMeasurements:
-        names = self.states.names
+        names, cut = self.states.names, self.cut
+        first = weights.start if cut is None else cut.first(weights.start, check_limit(self.limit))
         initial, transitions = np.split(noisy, [len(names)])
         return ChainMeasurements(
             names,
-            initial / weights.start,
+            initial / first,
             transitions.reshape(len(names), -1) / weights.whole,
             law.name,
-            law.scale / weights.start,
+            law.scale / first,
             law.scale / weights.whole,
-            1 / weights.start,
+            1 / first,
             1 / weights.whole,
             float(self.limit),
             self.cost,
             self.terms.adjacency,
             str(self.terms.unit),
             self.terms.stamp,
+            *((None, None) if cut is None else (cut.length, cut.share)),
         )
 
     @classmethod
@@ -163,6 +180,10 @@ class ChainTransitions(Mechanism[ChainMeasurements]):
             for limit in (1, 3):
                 mechanism = cls(here, states=states, limit=limit)
                 yield World(mechanism, units, build, [units[:2]], f"{name}, limit {limit}")
+            for share in SHARES if name == "ids" else SHARES[:1]:
+                cut = Segments(3, states.names.index("b"), share, most=2)
+                mechanism = cls(here, states=StateSet.of(["a", "b"], "b"), limit=1, cut=cut)
+                yield World(mechanism, units, build, [units[:2]], f"{name}, cut by {share}")
 
 
 def design(
@@ -194,6 +215,32 @@ def _weights(limit: Fraction, start: float) -> Weights:
     """Of a first state `start` transitions, rounded to 1/64 so that every machine agrees."""
     steps = max(1, round(64 * start)) * (GRID // 64)
     return Weights(GRID, int(limit * GRID), steps)
+
+
+@dataclass(frozen=True)
+class ChainSums:
+    """First states, then transitions row by row, in whole grid steps: an `Aggregate` of people."""
+
+    states: int
+    weights: Weights
+    limit: Fraction
+    cut: Segments | None = None
+
+    @property
+    def cells(self) -> int:
+        """Of both tables."""
+        return self.states * (1 + self.states)
+
+    def partial(self, parts: Iterator[Sequences]) -> NDArray[np.int64]:
+        """Over some people."""
+        found = np.zeros(self.cells, np.int64)
+        weights = self.weights
+        for part in parts:
+            if self.cut is None:
+                found += count_chain(part, self.states, weights)
+            else:
+                found += self.cut.count(part, self.states, self.limit, weights.whole, weights.start)
+        return found
 
 
 def count_chain(found: Sequences, states: int, weights: Weights) -> NDArray[np.int64]:

@@ -22,7 +22,7 @@ from privfield.privacy.selection import selection_scale_zcdp
 
 _LAW: LawName = "discrete-gaussian"
 _SLACK = Fraction(100_000_001, 100_000_000)  # covers floating-point error of sums of moves
-_HALVINGS = 30
+_CLOSE = 1e-9  # to the level that spends all
 _USABLE = 0.9  # of ρ, by guess, reaches tables
 _FIRST = 0.5  # of the last precision, for the first tables of single variables
 _LOOK = 0.25  # of the last precision, for first looks
@@ -98,6 +98,8 @@ class GaussianPurse(Purse):
 
     def last_tables(self, edges: Sequence[Pair]) -> list[Piece]:
         """Raise all precisions to where one more unit of ρ helps each table equally."""
+        from scipy.optimize import brentq
+
         known: dict[Scope, float] = {}
         for scope, variance in self.measured:
             known[scope] = known.get(scope, 0.0) + 1 / variance
@@ -110,12 +112,16 @@ class GaussianPurse(Purse):
         low, high = 0.0, float(self.whole) / self.task.unit_weight**2
         while self.spent_with(more(high)) <= self.whole:
             low, high = high, 2 * high
-        for _ in range(_HALVINGS):
-            middle = (low + high) / 2
-            low, high = (
-                (middle, high) if self.spent_with(more(middle)) <= self.whole else (low, middle)
-            )
-        return self._measure("last tables", more(low))
+        affordable = [low]
+
+        def left(level: float) -> float:
+            rest = self.whole - self.spent_with(more(level))
+            if rest >= 0:
+                affordable.append(level)
+            return float(rest)
+
+        brentq(left, low, high, xtol=_CLOSE * high, rtol=_CLOSE)
+        return self._measure("last tables", more(max(affordable)))
 
     def _goals(self, edges: Sequence[Pair]) -> dict[Scope, float]:
         """The best precisions, up to a factor: √(importance/move), as in design "residual".

@@ -30,6 +30,7 @@ def choose(study: Study, among: Collection[str] | None = None) -> Forecast:
 
 def forecasts(study: Study, among: Collection[str] | None = None) -> Iterator[Forecast]:
     """Of every mechanism that fits the study, in the order of the registry."""
+    among = study.open if among is None else among
     kinds: Sequence[Any] = MECHANISMS
     for mechanism in kinds:
         for model, way in mechanism.ways:

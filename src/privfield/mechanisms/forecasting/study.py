@@ -24,6 +24,7 @@ from privfield.schema import Schema
 
 DEFAULT_ROWS = 10_000  # where their number is neither public nor declared
 MOST_ROWS = 10**15
+LEARNED = ("selection", "stable")  # ways that choose which tables are measured
 _MOST_PAIRS = 20_000  # tables that are planned one by one
 _UNLIMITED = ZCDP(10**9)  # stands for no privacy at all
 
@@ -36,7 +37,8 @@ class Study:
     have a `schema`, made up of numbers of levels unless `named`; `listed` are positions of cliques
     that were given one by one. `max_memory` is what everything may take, `max_bytes` what exact
     inference may; without `exact` there is none. `guessed` says that nobody declared n. `base` is
-    the budget that was asked about first, `typical` a guess of the coupling of an edge.
+    the budget that was asked about first, `typical` a guess of the coupling of an edge. `open` are
+    the ways that may be gone, None for all.
     """
 
     model: str
@@ -60,6 +62,7 @@ class Study:
     network: NetworkFacts | None = None
     states: int = 0
     limit: Fraction = Fraction(4)
+    open: tuple[str, ...] | None = None
 
     @property
     def rules(self) -> Schema:

@@ -12,6 +12,7 @@ from privfield.mechanisms.forecasting.sizes import row_memory
 from privfield.mechanisms.forecasting.study import Study
 
 _NAME, _STATISTIC = "pseudolikelihood", "entry of a gradient"
+_DRAW = 2e-5  # seconds of one exact sample
 
 
 def forecast_gradients(study: Study, steps: int, noise: float) -> Forecast:
@@ -35,16 +36,18 @@ def forecast_gradients(study: Study, steps: int, noise: float) -> Forecast:
         errors.plain,
         row_memory(study.n, p, 0, steps, math.inf),
         steps,
-        0.5 + 4 * steps * study.n * p**2 / 2e10,
+        0.5 + steps * p**2 * (4 * study.n / 2e10 + _DRAW / 2),
         steps=steps,
         asks="declared_rows" if study.guessed else "",
         note=f"{steps} noisy gradients; a second opinion",
     )
 
 
-def refused_gradients(study: Study) -> Forecast | None:
-    """Why there can be none, if so."""
-    if study.zeros:
+def refused_gradients(study: Study, many: bool) -> Forecast | None:
+    """Why there can be none, if so; `many`: gradients have too many entries to draw noise for."""
+    if many:
+        why = "has too many variables for gradients of all pairs"
+    elif study.zeros:
         why = "knows no forbidden combinations"
     elif study.budget.is_pure:
         why = "needs a budget with δ or ρ: its Gaussian noise satisfies no pure ε"

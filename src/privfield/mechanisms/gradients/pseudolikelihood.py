@@ -40,6 +40,7 @@ WEIGHT = 2**10  # an unclipped record, in whole numbers
 CHANCE = 2**15  # the probability 1, in whole numbers
 GRID = 2**12  # steps of a weight in 1
 _REACH = 16 * GRID  # beyond ±16 a conditional probability is 0 or 1
+MOST_NUMBERS = 2**24  # in all gradients together: ten minutes of drawing noise
 DEFAULT_STEPS = 40
 _CLIP = Fraction(5, 4)  # of the norm that all gradients have at the start
 _MOST_STEPS = 10_000
@@ -69,11 +70,9 @@ class PseudolikelihoodTrajectory(Released):
     stamp: str | None = None
 
     def __post_init__(self) -> None:
-        p = len(self.names)
-        if self.gradients.ndim != 2 or self.gradients.shape[1] != p * (p + 1) // 2:
-            raise InputError(
-                f"gradients must have {p * (p + 1) // 2} columns; got {self.gradients.shape}."
-            )
+        columns = gradient_numbers(len(self.names))
+        if self.gradients.ndim != 2 or self.gradients.shape[1] != columns:
+            raise InputError(f"gradients must have {columns} columns; got {self.gradients.shape}.")
         self._freeze()
 
     @property
@@ -127,6 +126,12 @@ class PseudolikelihoodGradients(Additive[PseudolikelihoodTrajectory]):
         super().__post_init__()
         if self.schema is not None and self.schema.unit is not None:
             raise InputError("gradients of single rows are clipped: schema.unit must be None.")
+        numbers = gradient_numbers(len(self.names), self.settings[0])
+        if self.terms.is_private and numbers > MOST_NUMBERS:
+            raise InputError(
+                f"{self.title} are {numbers:,} noisy numbers; at most {MOST_NUMBERS:,} are drawn. "
+                "Choose some of the variables, or fewer steps. Nothing was charged."
+            )
         declared = check_declared_rows(self.declared_rows)
         if declared is None and not self.terms.rows_are_public:
             raise InputError(
@@ -190,7 +195,7 @@ class PseudolikelihoodGradients(Additive[PseudolikelihoodTrajectory]):
             if rows is None:
                 rows = max(1, int(signs.aggregate(RowCount())[0]))
             joint = np.zeros((p, p + 1))
-            found = np.empty((steps, p * (p + 1) // 2), np.int64)
+            found = np.empty((steps, gradient_numbers(p)), np.int64)
             noise = Noise.on(law, found.shape[1])
             for step in range(steps):
                 exact = signs.aggregate(ClippedGradient(joint, clip * (WEIGHT * CHANCE) ** 2))
@@ -207,7 +212,8 @@ class PseudolikelihoodGradients(Additive[PseudolikelihoodTrajectory]):
     @classmethod
     def forecast(cls, study: Study, way: str) -> Forecast:
         """Of couplings."""
-        found = refused_gradients(study)
+        many = gradient_numbers(study.variables, DEFAULT_STEPS) > MOST_NUMBERS
+        found = refused_gradients(study, many)
         if found is not None:
             return found
         rules, rows = study.rules, None if study.rows_are_public else study.n
@@ -225,6 +231,11 @@ class PseudolikelihoodGradients(Additive[PseudolikelihoodTrajectory]):
         for clip in (None, Fraction(1, 2)):
             mechanism = cls(terms, names=("a", "b"), steps=3, clip=clip, declared_rows=declared)
             yield World(mechanism, units, rows_of(2), [units[:2], units[-1:]], f"clip {clip}")
+
+
+def gradient_numbers(variables: int, steps: int = 1) -> int:
+    """How many numbers some gradients have: of pairs and of single variables."""
+    return steps * variables * (variables + 1) // 2
 
 
 def check_settings(
@@ -251,8 +262,7 @@ class ClippedGradient:
     @property
     def cells(self) -> int:
         """Pairs and single variables."""
-        p = len(self.joint)
-        return p * (p + 1) // 2
+        return gradient_numbers(len(self.joint))
 
     def partial(self, batches: Iterator[NDArray[np.int8]]) -> NDArray[np.int64]:
         """Sum over some of the rows."""

@@ -14,13 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfield.checks import check_whole
-from privfield.data.sources.base import check_here
-from privfield.data.table import Table, open_table, row_key
+from privfield.data.batch import CodedBatch
+from privfield.data.choice import pack
+from privfield.data.table import open_table, row_key
 from privfield.errors import InputError
 from privfield.mechanisms.tables.mechanism import check_cells, check_cliques
 from privfield.mechanisms.worlds import rows_of
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import ApproxDP, NonPrivate
+from privfield.privacy.coins import Sample
 from privfield.privacy.mechanism import Mechanism, Run, World
 from privfield.privacy.noise import NO_NOISE, LawName, NoiseLaw
 from privfield.privacy.randomness import Randomness
@@ -34,7 +36,6 @@ WEIGHT = 2**14  # an unclipped record, in whole numbers
 MASS = 2**18  # the probability 1, in whole numbers
 MOST_NUMBERS = 1 << 24  # in a trajectory
 _BOX = 100.0  # log-potentials stay within ± this: post-processing that keeps them finite
-_CHUNK = 1 << 14  # rows at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,10 +45,12 @@ class SGDTrajectory(Released):
     `gradients` holds whole numbers, of which one is `unit`; each has noise of scale `scale` (σ, in
     the same units as the clip). Everything computed from them costs nothing more. `cost` states ε
     and δ. The cost does not cover a choice of settings by looking at the data or at results.
+    `tied`: cliques of the same shape share one table of potentials.
     """
 
     KIND = "sgd-trajectory"
     LISTS: ClassVar = {"numbers": ("unit", "scale", "sampling_rate", "clip", "learning_rate")}
+    LATER = ("tied",)
 
     schema: Schema
     cliques: tuple[tuple[str, ...], ...]
@@ -60,6 +63,7 @@ class SGDTrajectory(Released):
     cost: ApproxDP | NonPrivate
     adjacency: Adjacency
     stamp: str | None = None
+    tied: bool = False
 
     def __post_init__(self) -> None:
         cells = sum(self.schema.cells(clique) for clique in self.cliques)
@@ -81,8 +85,9 @@ class SGDTrajectory(Released):
         steps = len(self.gradients)
         kept = max(1, round(average * steps))
         theta = total = np.zeros(self.gradients.shape[1])
+        ties = _ties(self.schema, self.cliques) if self.tied else []
         for step, gradient in enumerate(self.gradients):
-            theta = _move(theta, gradient, self.learning_rate)
+            theta = _move(theta, gradient, self.learning_rate, ties)
             if step >= steps - kept:
                 total = total + theta
         ends = np.cumsum([self.schema.cells(clique) for clique in self.cliques])[:-1]
@@ -103,8 +108,9 @@ class StochasticGradients(Mechanism[SGDTrajectory]):
     Each step draws every row with probability `sampling_rate`, clips each row's gradient to the
     L2 norm `clip`, and releases the sum with discrete Gaussian noise; `learning_rate` multiplies
     that *sum*, since the number of rows is private (for a mean over about n rows, divide your rate
-    by sampling_rate·n). All steps together satisfy the (ε, δ) for one row added or removed. The
-    rows are held in memory.
+    by sampling_rate·n). With `tied`, cliques of the same shape share one table of potentials, which
+    moves by the mean of their gradients. All steps together satisfy the (ε, δ) for one row added or
+    removed. The rows are held in memory, or by the executors.
     """
 
     noun = "private SGD"
@@ -119,6 +125,7 @@ class StochasticGradients(Mechanism[SGDTrajectory]):
     sampling_rate: Number
     clip: Number
     learning_rate: float
+    tied: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -186,32 +193,33 @@ class StochasticGradients(Mechanism[SGDTrajectory]):
     def request(self) -> dict[str, Any]:
         """Schema, cliques, steps and noise."""
         numbers = [float(self.learning_rate), self.law.noise.scale]
-        return self.stated(
+        found = self.stated(
             "private-sgd",
             schema=self.schema,
             cliques=self.cliques,
             steps=int(self.steps),
             settings=[str(self.law.rate), str(self.bound), *numbers],
         )
+        return found | ({"tied": True} if self.tied else {})
 
     def open(self, data: Any) -> Run[SGDTrajectory]:
-        """Read all rows, then one sample and one draw for each step."""
+        """Tally the rows, then one sample and one draw for each step."""
         table, terms, law = open_table(data, self.schema), self.terms, self.law
-        check_here(table.source)
         marginals = _marginals(self.schema, self.cliques)
         cells = CellNumbers(self.schema, self.cliques)
         steps, learning_rate = int(self.steps), float(self.learning_rate)
+        ties = _ties(self.schema, self.cliques) if self.tied else []
 
         def run(randomness: Randomness) -> SGDTrajectory:
             terms.tell("reading")
-            columns = _columns(table, row_key(self.schema, randomness))
+            rows = table.tallied(row_key(self.schema, randomness))
             theta = np.zeros(cells.count)
             found = np.empty((steps, cells.count), np.int64)
             for step in range(steps):
-                chosen = randomness.sample(law.rate, columns[0].size)
-                total = clipped_sum(columns, cells, marginals(theta), self.bound, chosen)
-                found[step] = randomness.draw("gradient", law, total)
-                theta = _move(theta, found[step], learning_rate)
+                sample = randomness.sample(law.rate)
+                task = ClippedSum.at(marginals(theta), cells, self.bound, sample)
+                found[step] = randomness.draw("gradient", law, rows.aggregate(task))
+                theta = _move(theta, found[step], learning_rate, ties)
                 terms.tell("private SGD", step + 1)
             unit = 1 / (WEIGHT * MASS)
             return SGDTrajectory(
@@ -226,6 +234,7 @@ class StochasticGradients(Mechanism[SGDTrajectory]):
                 self.cost,
                 terms.adjacency,
                 terms.stamp,
+                self.tied,
             )
 
         return run
@@ -271,39 +280,48 @@ class CellNumbers:
         return found
 
 
-def clipped_sum(
-    columns: Sequence[NDArray[Any]],
-    cells: CellNumbers,
-    marginals: NDArray[np.float64],
-    clip: Fraction,
-    chosen: NDArray[np.bool_],
-) -> NDArray[np.int64]:
-    """Σ w(x)·(MASS·e(x) − M) over the chosen rows, in whole numbers.
+@dataclass(frozen=True)
+class ClippedSum:
+    """Σ w(x)·(MASS·e(x) − M) over the rows of a sample: an `Aggregate` of tallied rows.
 
     M is MASS·marginals rounded to whole numbers, e(x) marks the record's cells, and the weight is
     the largest whole number up to WEIGHT that keeps the term's norm within clip·WEIGHT·MASS.
     """
-    mass = np.rint(marginals * MASS).astype(np.int64)
-    constant = len(cells.positions) * MASS**2 + int(mass @ mass)
-    # The shortfall covers the rounding of the next few floating-point operations many times over.
-    limit = float(clip * WEIGHT * MASS * (1 - Fraction(1, 2**40)))
-    counts = np.zeros(cells.count, np.int64)
-    for start in range(0, len(columns[0]), _CHUNK):
-        own = chosen[start : start + _CHUNK]
-        part = [column[start : start + _CHUNK][own].astype(np.intp) for column in columns]
-        numbers = cells.of(part)
-        squares = constant - 2 * MASS * mass[numbers].sum(axis=0)  # |MASS·e(x) − M|², exact
-        weights = np.floor(np.minimum(WEIGHT, limit / np.sqrt(np.maximum(squares, 1))))
-        repeated = np.broadcast_to(weights, numbers.shape).ravel()
-        counts += np.bincount(numbers.ravel(), repeated, cells.count).astype(np.int64)  # < 2^53
-    return MASS * counts - int(counts[: cells.starts[1]].sum()) * mass
 
+    mass: NDArray[np.int64]
+    numbers: CellNumbers
+    clip: Fraction
+    sample: Sample
 
-def _columns(table: Table, key: int) -> list[NDArray[Any]]:
-    batches = list(table.batches(key))
-    if not batches:
-        return [np.zeros(0, np.uint8) for _ in table.schema.names]
-    return [np.concatenate(columns) for columns in zip(*(b.columns for b in batches), strict=True)]
+    @classmethod
+    def at(
+        cls, marginals: NDArray[np.float64], numbers: CellNumbers, clip: Fraction, sample: Sample
+    ) -> ClippedSum:
+        """Where the model has these marginals."""
+        return cls(np.rint(marginals * MASS).astype(np.int64), numbers, clip, sample)
+
+    @property
+    def cells(self) -> int:
+        """Of all tables."""
+        return self.numbers.count
+
+    def partial(self, batches: Iterator[CodedBatch]) -> NDArray[np.int64]:
+        """In whole numbers."""
+        mass, cells = self.mass, self.numbers
+        constant = len(cells.positions) * MASS**2 + int(mass @ mass)
+        # The shortfall covers the rounding of the next few floating-point operations many times.
+        limit = float(self.clip * WEIGHT * MASS * (1 - Fraction(1, 2**40)))
+        counts = np.zeros(cells.count, np.int64)
+        for batch in batches:
+            assert batch.weights is not None
+            drawn = self.sample.count(pack(batch.columns, cells.shape), batch.weights)
+            own = drawn > 0
+            numbers = cells.of([column[own].astype(np.intp) for column in batch.columns])
+            squares = constant - 2 * MASS * mass[numbers].sum(axis=0)  # |MASS·e(x) − M|², exact
+            weights = np.floor(np.minimum(WEIGHT, limit / np.sqrt(np.maximum(squares, 1))))
+            repeated = np.broadcast_to(weights * drawn[own], numbers.shape).ravel()
+            counts += np.bincount(numbers.ravel(), repeated, cells.count).astype(np.int64)  # < 2^53
+        return MASS * counts - int(counts[: cells.starts[1]].sum()) * mass
 
 
 def _marginals(
@@ -327,7 +345,25 @@ def _marginals(
     return of
 
 
+def _ties(schema: Schema, cliques: Sequence[Sequence[str]]) -> list[NDArray[np.intp]]:
+    """Cells of cliques of the same shape, one row per clique."""
+    found: dict[tuple[int, ...], list[NDArray[np.intp]]] = {}
+    start = 0
+    for clique in cliques:
+        shape = tuple(schema.shape[i] for i in schema.clique(clique))
+        end = start + math.prod(shape)
+        found.setdefault(shape, []).append(np.arange(start, end))
+        start = end
+    return [np.array(cells) for cells in found.values() if len(cells) > 1]
+
+
 def _move(
-    theta: NDArray[np.float64], gradient: NDArray[np.int64], learning_rate: float
+    theta: NDArray[np.float64],
+    gradient: NDArray[np.int64],
+    learning_rate: float,
+    ties: Sequence[NDArray[np.intp]],
 ) -> NDArray[np.float64]:
-    return np.clip(theta + learning_rate / (WEIGHT * MASS) * gradient, -_BOX, _BOX)
+    step = learning_rate / (WEIGHT * MASS) * gradient
+    for cells in ties:
+        step[cells] = step[cells].mean(axis=0)
+    return np.clip(theta + step, -_BOX, _BOX)

@@ -23,6 +23,7 @@ RULES = ("edge-majority", "mode")
 MOST_BLOCKS = 100_000
 _TARGET = 0.99  # of the chance for which the number of blocks is best
 _NEARLY = 1.05  # times the fewest rows
+_MOST_CELLS = 1 << 24  # of one matrix of weights, and of one vote
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(41)
 
 
@@ -89,6 +90,14 @@ def plan_blocks(
 def possible_edges(variables: int, order: int = 2) -> int:
     """How many products of two or more variables, up to `order`, there are."""
     return sum(math.comb(variables, size) for size in range(2, order + 1))
+
+
+def too_many_edges(shape: Sequence[int], order: int = 2) -> bool:
+    """Whether one vote, or one matrix of weights, would be too large."""
+    p = len(shape)
+    features = sum(math.comb(p, size) for size in range(order))
+    cells = p * features if all(levels == 2 for levels in shape) else sum(shape) ** 2
+    return max(cells, possible_edges(p, order)) > _MOST_CELLS
 
 
 def mode_chance(blocks: int, success: float, budget: ApproxDP) -> float:

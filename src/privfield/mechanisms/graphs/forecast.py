@@ -9,7 +9,7 @@ from privfield.mechanisms.forecasting.forecast import Forecast, refused
 from privfield.mechanisms.forecasting.reference import failing, inflation
 from privfield.mechanisms.forecasting.sizes import row_memory
 from privfield.mechanisms.forecasting.study import Study
-from privfield.mechanisms.graphs.block_plan import BlockPlan, plan_blocks
+from privfield.mechanisms.graphs.block_plan import BlockPlan, plan_blocks, too_many_edges
 from privfield.privacy.budgets import ApproxDP
 
 _LEAST_EPSILON, _MOST_EPSILON = 0.03, 20  # that are planned for
@@ -61,6 +61,8 @@ def unplannable(study: Study) -> str:
         return "needs thousands of blocks of rows at so small an ε"
     if study.unit_weight > 1:
         return "needs people with one row each"
+    if too_many_edges(study.shape):
+        return "has too many possible edges"
     return ""
 
 

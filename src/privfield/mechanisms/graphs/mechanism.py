@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from privfield.mechanisms.graphs.release import StructureRelease
-from privfield.mechanisms.graphs.votes import Decision, candidates_in
+from privfield.mechanisms.graphs.votes import Decision, from_words
 from privfield.privacy.budgets import ApproxDP, Budget, NonPrivate
 from privfield.privacy.laws import Law, NoNoise, StableValue
 from privfield.privacy.mechanism import Mechanism
@@ -45,4 +47,4 @@ class StableGraph(Mechanism[StructureRelease]):
         else:
             found = replace(found, stability=1)  # comes out as it is
         out = randomness.draw("graph", law, found.as_whole())
-        return candidates_in(out[1:], len(found.value)) if out[0] else None
+        return np.flatnonzero(from_words(out[1:], len(found.value))).tolist() if out[0] else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY, dataclass, replace
 from fractions import Fraction
@@ -14,24 +13,17 @@ from numpy.typing import NDArray
 from privfield.checks import check_degree, check_one_of, check_whole
 from privfield.data.row_table import Rows
 from privfield.data.rows import Variables, open_rows
-from privfield.data.table import known_rows, row_key, unit_of
+from privfield.data.table import Table, known_rows, row_key, unit_of
 from privfield.errors import InputError
 from privfield.mechanisms.forecasting.forecast import Forecast
 from privfield.mechanisms.forecasting.study import Study
-from privfield.mechanisms.graphs.block_plan import MOST_BLOCKS, RULES, plan_blocks, possible_edges
+from privfield.mechanisms.graphs.block_plan import MOST_BLOCKS, RULES, plan_blocks, too_many_edges
 from privfield.mechanisms.graphs.finders import LevelStructure, SpinStructure
 from privfield.mechanisms.graphs.forecast import forecast_stable, plannable, unplannable
 from privfield.mechanisms.graphs.mechanism import StableGraph
 from privfield.mechanisms.graphs.release import StructureRelease, named_edges
 from privfield.mechanisms.graphs.user_learner import UserFinder
-from privfield.mechanisms.graphs.votes import (
-    DECIDE,
-    Decision,
-    Votes,
-    cast_vote,
-    cut_by_coins,
-    cut_evenly,
-)
+from privfield.mechanisms.graphs.votes import DECIDE, BlockVotes, Decision
 from privfield.mechanisms.worlds import people_of, rows_of
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import ApproxDP
@@ -43,8 +35,7 @@ from privfield.privacy.terms import Terms
 from privfield.schema import Person, Schema
 
 UserLearner = Callable[[NDArray[Any]], Any]
-
-_MOST_CELLS = 1 << 24  # of one matrix of weights, and of one vote
+Built = SpinStructure | LevelStructure
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,14 +127,14 @@ class StableStructure(StableGraph):
                 "many rows in each block: see privfield.mechanisms.graphs.block_plan.plan_blocks, "
                 "or select edges instead with pf.MarginalLearner(budget, cliques='learn')."
             )
-        read = open_rows(data, self.schema, self.variables)
+        table = open_rows(data, self.schema, self.variables)
         built = self._built()
 
         def run(randomness: Randomness) -> StructureRelease:
             terms.tell("reading")
-            rows = read(row_key(self.schema, randomness))
+            key = row_key(self.schema, randomness)
             decide = self._vote if private else self._learn
-            chosen = self.let_out(randomness, decide(rows, built, randomness))
+            chosen = self.let_out(randomness, decide(table, key, built, randomness))
             edges = None if chosen is None else [built.candidates[n] for n in chosen]
             return StructureRelease(
                 names,
@@ -158,41 +149,34 @@ class StableStructure(StableGraph):
 
         return run
 
-    def _built(self) -> SpinStructure | LevelStructure:
+    def _built(self) -> Built:
         """Our own learner, which also numbers the possible edges."""
         weight = float(check_min_weight(self.min_weight))
         if self.variables.binary:
             return SpinStructure(len(self.variables.names), int(self.order), weight)
         return LevelStructure(self.variables.shape, weight)
 
-    def _vote(
-        self, rows: Rows, built: SpinStructure | LevelStructure, randomness: Randomness
-    ) -> Decision:
+    def _vote(self, table: Table, key: int, built: Built, randomness: Randomness) -> Decision:
         """All votes, and what they decide."""
-        cut = cut_evenly if self.terms.rows_are_public else cut_by_coins
-        blocks = cut(rows, self.parts, randomness.coins())
-        finder = built if self.learner is None else self._user(built, randomness)
+        coins, size = randomness.coins(), len(built.candidates)
+        finder = built if self.learner is None else self._user(built)
+        seeds = None if self.learner is None else randomness.coins()
+        task = BlockVotes(finder, self.variables, self.parts, size, seeds)
+        votes = table.by_blocks(task, coins, self.parts, key, self.terms)
+        return DECIDE[self.rule](task.all(votes), self.parts, size)
 
-        def votes() -> Iterator[Votes]:
-            for number, block in enumerate(blocks, 1):
-                yield cast_vote(finder, block, len(built.candidates))
-                self.terms.tell("voting", number)
-
-        return DECIDE[self.rule](votes(), self.parts, len(built.candidates))
-
-    def _learn(
-        self, rows: Rows, built: SpinStructure | LevelStructure, randomness: Randomness
-    ) -> Decision:
+    def _learn(self, table: Table, key: int, built: Built, randomness: Randomness) -> Decision:
         """From all rows, without privacy: errors of a user's learner show."""
         self.terms.tell("learning")
-        own = built if self.learner is None else self._user(built, randomness).vote
-        return Decision(own(rows), CERTAIN)
+        finder = built if self.learner is None else self._user(built).vote
+        task = BlockVotes(finder, self.variables, 1, len(built.candidates), silent=False)
+        (vote,) = task.all(table.by_blocks(task, randomness.coins(), 1, key))
+        return Decision(vote, CERTAIN)
 
-    def _user(self, built: SpinStructure | LevelStructure, randomness: Randomness) -> UserFinder:
+    def _user(self, built: Built) -> UserFinder:
         assert self.learner is not None
         limit = None if self.learner_seconds is None else float(self.learner_seconds)
-        names, coins = self.variables.names, randomness.coins()
-        return UserFinder(self.learner, names, built.candidates, limit, coins)
+        return UserFinder(self.learner, self.variables.names, built.candidates, limit)
 
     @classmethod
     def forecast(cls, study: Study, way: str) -> Forecast:
@@ -235,7 +219,6 @@ class StableStructure(StableGraph):
                     rows_of(3) if unit is None else people_of(schema.names),
                     starts if unit is None else [[(row,) for row in start] for start in starts],
                     f"{rule}, {'rows' if unit is None else 'people'}",
-                    coins_by_place=True,
                     seldom=True,
                 )
 
@@ -259,9 +242,7 @@ def _check_order(order: object, variables: Variables) -> None:
     degree = check_degree(order, p, 2)
     if degree > 2 and not variables.binary:
         raise InputError(f"order={degree} is for variables with two levels only; use order=2.")
-    features = sum(math.comb(p, size) for size in range(degree))
-    cells = p * features if variables.binary else sum(variables.shape) ** 2
-    if max(cells, possible_edges(p, degree)) > _MOST_CELLS:
+    if too_many_edges(variables.shape, degree):
         raise InputError(
             f"data: {p:,} variables with order={degree} have too many possible edges; use fewer "
             "variables, coarser levels or a smaller order."

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privfield.privacy.randomness import Entropy
+from privfield.privacy.coins import Coins
 
 _POLL = 0.05  # seconds between looks at a running learner
 _PATIENCE = 10  # times the limit, on the clock on the wall
@@ -24,8 +24,7 @@ class UserFinder:
 
     It runs in a thread of its own, which sees no Ctrl-C. Past `seconds` of its own processor time
     (ten times as much on the clock, should it sleep) it is stopped and votes for nothing; processor
-    time, because the load that other blocks leave on the machine must not change a vote. Each call
-    starts from a random state of its own, drawn from `coins`.
+    time, because the load that other blocks leave on the machine must not change a vote.
     """
 
     def __init__(
@@ -34,18 +33,15 @@ class UserFinder:
         names: Sequence[str],
         candidates: Sequence[tuple[int, ...]],
         seconds: float | None,
-        coins: Entropy,
     ) -> None:
         self._learner = learner
         self._place = {name: number for number, name in enumerate(names)}
         self._number = {edge: number for number, edge in enumerate(candidates)}
         self._seconds = seconds
-        self._coins = coins
 
     def __call__(self, rows: NDArray[Any]) -> NDArray[np.bool_]:
         """The vote of one block."""
-        with fresh_random_state(self._coins):
-            return np.asarray(run_alone(lambda: self.vote(rows), self._seconds))
+        return np.asarray(run_alone(lambda: self.vote(rows), self._seconds))
 
     def vote(self, rows: NDArray[Any]) -> NDArray[np.bool_]:
         """Ask the learner, here and now; anything but a list of edges raises."""
@@ -68,15 +64,16 @@ class UserFinder:
 
 
 @contextmanager
-def fresh_random_state(coins: Entropy) -> Iterator[None]:
-    """Seed `random` and `np.random` anew, and put both back afterwards.
+def fresh_random_state(coins: Coins, block: int) -> Iterator[None]:
+    """Seed `random` and `np.random` anew for that block, and put both back afterwards.
 
     They belong to the whole program: how much a learner draws depends on its rows, and the next
     block, or whoever draws after the release, would draw other numbers.
     """
     ours, theirs = random.getstate(), np.random.get_state()
-    random.seed(coins.bits(256))
-    np.random.seed(coins.words(8).view(np.uint32))
+    words = coins.words(np.array([(block, number) for number in range(12)], np.uint64))
+    random.seed(words[:4].tobytes())
+    np.random.seed(words[4:].view(np.uint32))
     try:
         yield
     finally:

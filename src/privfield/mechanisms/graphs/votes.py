@@ -1,10 +1,9 @@
-"""Rows cut into blocks, one vote for each block, and what all votes together decide.
+"""One vote for each block of rows, and what all votes together decide.
 
 Votes, margins and failures are private: only `Decision.value` may leave, and only if released.
 
-One privacy unit is in one block only: docs/privacy/structure.md. Blocks are equal parts where the
-number of rows is public, by coins where it is not. Never by place: what one row holds may move
-others, in a sorted table or a CSV file.
+One privacy unit is in one block only, that of its own coin: docs/privacy/structure.md. Never by
+place: what one row holds may move others, in a sorted table or a CSV file.
 """
 
 from __future__ import annotations
@@ -12,15 +11,19 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privfield.data.row_table import Rows
+from privfield.data.batch import CodedBatch
+from privfield.data.rows import Variables
+from privfield.data.tally import Block
+from privfield.mechanisms.graphs.user_learner import fresh_random_state
+from privfield.privacy.coins import Coins
 from privfield.privacy.laws import Whole
-from privfield.privacy.randomness import Entropy
 from privfield.privacy.stability import CERTAIN, majority_stability, mode_stability
 
 Votes = NDArray[np.bool_]
@@ -36,36 +39,65 @@ class Decision:
 
     def as_whole(self) -> Whole:
         """The stability, and all candidates as bits of whole numbers: what a stable law takes."""
-        bits = np.packbits(self.value)
-        words = np.pad(bits, (0, -len(bits) % 8)).view("<i8")
-        return np.concatenate([np.array([self.stability], np.int64), words.astype(np.int64)])
+        return np.concatenate([np.array([self.stability], np.int64), as_words(self.value)])
 
 
-def candidates_in(words: Whole, size: int) -> list[int]:
-    """The numbers of the candidates whose bits are set."""
-    bits = np.unpackbits(words.astype("<i8").view(np.uint8), count=size)
-    return np.flatnonzero(bits).tolist()
+def as_words(vote: Votes) -> Whole:
+    """A vote as bits of whole numbers."""
+    bits = np.packbits(vote)
+    return np.pad(bits, (0, -len(bits) % 8)).view("<i8").astype(np.int64)
 
 
-def cut_evenly(rows: Rows, blocks: int, entropy: Entropy) -> Iterator[Rows]:
-    """Blocks of equal size, or one row more; each way to cut is equally likely."""
-    while True:
-        words = entropy.words(len(rows))
-        order = np.argsort(words)
-        words = words[order]
-        if (words[1:] != words[:-1]).all():  # which of two equals comes first would be by place
-            break
-    for block in range(blocks):
-        yield rows[np.sort(order[block::blocks])]
+def from_words(words: Whole, size: int) -> Votes:
+    """The way back."""
+    return np.unpackbits(words.astype("<i8").view(np.uint8), count=size).astype(bool)
 
 
-def cut_by_coins(rows: Rows, blocks: int, entropy: Entropy) -> Iterator[Rows]:
-    """Each row goes to a block of its own draw; how many rows a block has stays private."""
-    coins = entropy.words(len(rows)) % np.uint64(blocks)
-    order = np.argsort(coins, kind="stable")
-    ends = np.cumsum(np.bincount(coins.astype(np.intp), minlength=blocks))
-    for start, end in zip([0, *ends[:-1]], ends, strict=True):
-        yield rows[order[start:end]]
+@dataclass(frozen=True)
+class BlockVotes:
+    """The votes of all blocks: an `Aggregate` of blocks. The bits of each block's own numbers.
+
+    `seeds` is for a user's learner, which may draw random numbers. Where a finder is not to be
+    `silent`, its errors show.
+    """
+
+    finder: Finder
+    variables: Variables
+    blocks: int
+    size: int
+    seeds: Coins | None = None
+    silent: bool = True
+
+    @property
+    def words(self) -> int:
+        """Of one vote."""
+        return -(-self.size // 64)
+
+    @property
+    def cells(self) -> int:
+        """Of all votes."""
+        return self.blocks * self.words
+
+    def partial(self, blocks: Iterator[Block]) -> Whole:
+        """Some blocks vote; the numbers of others are 0."""
+        found = np.zeros((self.blocks, self.words), np.int64)
+        for number, block in blocks:
+            found[number] = as_words(self._vote(number, block))
+        return found.ravel()
+
+    def _vote(self, number: int, block: CodedBatch) -> Votes:
+        rows = self.variables.rows(block)
+        if not self.silent:
+            return self.finder(rows)
+        if not block.rows:  # a cluster knows nothing of it
+            return np.zeros(self.size, bool)
+        with nullcontext() if self.seeds is None else fresh_random_state(self.seeds, number):
+            return cast_vote(self.finder, rows, self.size)
+
+    def all(self, found: Whole) -> Iterator[Votes]:
+        """The votes, from the numbers."""
+        for words in found.reshape(self.blocks, self.words):
+            yield from_words(words, self.size)
 
 
 def cast_vote(finder: Finder, rows: NDArray[Any], size: int) -> Votes:

@@ -43,21 +43,25 @@ from privfield.schema import Ordered, Schema, check_schema
 
 FIRST = Fraction(1, 10)  # of ρ, for the counts of levels
 SINGLES = GRID // 2  # how many times the noise of products that of first moments is divided by
+TOTALS = {Adjacency.REPLACE_ONE: Fraction(1), Adjacency.ADD_REMOVE: Fraction(1, 2)}  # of C²/p
 
 
-def product_sensitivity(adjacency: Adjacency, square: int, unit_rows: int = 1) -> int:
+def product_sensitivity(
+    adjacency: Adjacency, square: int, unit_rows: int = 1, weight: Fraction = Fraction(0)
+) -> int:
     """Of products (weight 1), squares (½) and first moments (`SINGLES`²) of rows: L2 squared.
 
     For rows s, t of whole numbers with |s|², |t|² ≤ C², and c = `SINGLES`,
 
         ½‖ssᵀ − ttᵀ‖² + c²|s − t|² ≤ (C² + c²)² − (s·t + c²)²,
 
-    and ½‖ssᵀ‖² + c²|s|² ≤ C⁴/2 + c²C² for a row that is there or not. A person of r rows moves them
-    r times as far, at most. docs/privacy/item-scores.md has the proof.
+    and ½‖ssᵀ‖² + c²|s|² ≤ C⁴/2 + c²C² for a row that is there or not. Pair totals at `weight` times
+    C²/p, up to 1, add nothing if a row is replaced, and up to weight²·C⁴/2 if it is added. A person
+    of r rows moves all r times as far, at most. docs/privacy/item-scores.md has the proof.
     """
     own = SINGLES**2
     if adjacency is Adjacency.ADD_REMOVE:
-        moved = Fraction(square**2, 2) + own * square
+        moved = (1 + weight**2) * Fraction(square**2, 2) + own * square
         return -int(-moved // 1) * unit_rows**2
     return (square + own) ** 2 * unit_rows**2
 
@@ -66,15 +70,17 @@ def product_sensitivity(adjacency: Adjacency, square: int, unit_rows: int = 1) -
 class ItemScores(Mechanism[ItemSums]):
     """Counts of levels, then products of clipped scores: what an ordinal model is estimated from.
 
-    All variables must be ordered. `scores` is "two-stage" (the counts say where the middle of an
-    item is and how far answers spread), "linear", "split" or a list with the scores of each
-    variable's levels, such as published norms. Ten percent of the budget go to the counts.
+    All variables must be ordered; where gaps are a level of their own, they score nothing, and how
+    many answered both of two items is released too. `scores` is "two-stage" (the counts say where
+    the middle of an item is and how far answers spread), "linear", "split" or a list with the
+    scores of each variable's levels, such as published norms. Ten percent of the budget go to the
+    counts.
     """
 
     noun = "item scores"
     page = "item-scores.md"
     releases = ItemSums
-    ways = (("ordinal", "ordinal"),)
+    ways = (("ordinal", "ordinal"), ("ising", "two-stage"))
 
     _: KW_ONLY
     schema: Schema
@@ -116,16 +122,19 @@ class ItemScores(Mechanism[ItemSums]):
 
     @cached_property
     def noises(self) -> tuple[NoiseLaw, ...]:
-        """The noise of levels, pairs, squares and first moments."""
-        cost = self.cost
+        """The noise of levels, pairs, squares and first moments; with gaps, of pair totals."""
+        cost, has_gaps = self.cost, self.schema.has_gaps
         if isinstance(cost, NonPrivate):
-            return (NO_NOISE,) * 4
+            return (NO_NOISE,) * (5 if has_gaps else 4)
         weight, neighbours = unit_weight(self.schema), self.terms.adjacency
         counts = marginal_sensitivity(neighbours, len(self.schema), weight)
         levels = gaussian_scale(counts, FIRST * cost.exact_rho)
-        moved = product_sensitivity(neighbours, self.square, weight)
+        totals = TOTALS[neighbours] * has_gaps
+        moved = product_sensitivity(neighbours, self.square, weight, totals)
         variance = moved / (2 * (1 - FIRST) * cost.exact_rho)
-        parts = (variance, 2 * variance, variance / SINGLES**2)
+        parts = [variance, 2 * variance, variance / SINGLES**2]
+        if has_gaps:
+            parts.append(variance / (totals * self.square // len(self.schema)) ** 2)
         scales = [levels, *(sqrt_above(part) for part in parts)]
         return tuple(NoiseLaw("discrete-gaussian", scale) for scale in scales)
 
@@ -152,6 +161,9 @@ class ItemScores(Mechanism[ItemSums]):
         shape = self.schema.shape
         counting = count_of_tables(self.schema, [(v,) for v in range(p)])
         upper = np.triu_indices(p, 1)
+        has_gap = np.array([variable.has_gap for variable in self.schema.variables])
+        gappy = np.triu(np.outer(has_gap, has_gap), 1).nonzero()
+        sizes = [len(upper[0]), p, p, len(gappy[0])]
 
         def run(randomness: Randomness) -> ItemSums:
             key = row_key(self.schema, randomness)
@@ -160,30 +172,33 @@ class ItemScores(Mechanism[ItemSums]):
             rows = int(counts[0].sum())
             law = Noise.on(self.noises[0], sum(shape))
             noisy = randomness.draw("levels", law, np.concatenate(counts))
-            levels = tuple(np.split(noisy, np.cumsum(shape)[:-1]))
+            counted = np.split(noisy, np.cumsum(shape)[:-1])
+            answers = [len(variable.answers) for variable in self.schema.variables]
+            levels = tuple(each[:size] for each, size in zip(counted, answers, strict=True))
+            gaps = np.array([each[k:].sum() for each, k in zip(counted, answers, strict=True)])
             scores = self.whole(levels)
             terms.tell("summing products")
-            sums = ProductSums(scores, self.square)
-            pairs, singles = sums.split(table.aggregate(sums, key))
-            exact = np.concatenate([pairs[upper], pairs.diagonal(), singles])
-            law = Noise.each(self.noises[1:], (len(upper[0]), p, p))
-            noisy = randomness.draw("products", law, exact)
-            found = np.zeros((p, p), np.int64)
-            found[upper] = noisy[: len(upper[0])]
-            found += found.T + np.diag(noisy[len(upper[0]) : -p])
+            sums = ProductSums(scores, self.square // p)
+            pairs, singles, both = sums.split(table.aggregate(sums, key))
+            exact = [pairs[upper], pairs.diagonal(), singles, both[gappy]]
+            law = Noise.each(self.noises[1:], sizes[: len(self.noises) - 1])
+            noisy = randomness.draw("products", law, np.concatenate(exact))
+            found = np.split(noisy, np.cumsum(sizes)[:-1])
             return ItemSums(
-                self.schema,
+                self.schema.answered(),
                 levels,
                 scores,
                 self.model_scores,
                 self.square,
-                found,
-                noisy[-p:],
+                _symmetric(found[0], upper, p) + np.diag(found[1]),
+                found[2],
                 self.noises,
                 rows if terms.rows_are_public else None,
                 self.cost,
                 terms.adjacency,
                 terms.stamp,
+                gaps if has_gap.any() else None,
+                _symmetric(found[3], gappy, p) if has_gap.any() else None,
             )
 
         return run
@@ -198,7 +213,7 @@ class ItemScores(Mechanism[ItemSums]):
     def model_scores(self) -> tuple[NDArray[np.float64], ...]:
         """The scores of the model: given ones between −1 and 1, else equally spaced ones."""
         if self.given is None:
-            return tuple(np.linspace(-1, 1, size) for size in self.schema.shape)
+            return tuple(np.linspace(-1, 1, len(each.answers)) for each in self.schema.variables)
         middles = [(each.max() + each.min()) / 2 for each in self.given]
         return tuple(
             (each - middle) / (np.ptp(each) / 2)
@@ -207,17 +222,19 @@ class ItemScores(Mechanism[ItemSums]):
 
     @classmethod
     def forecast(cls, study: Study, way: str) -> Forecast:
-        """Of weights per standard deviation."""
+        """Of weights per standard deviation; of couplings, where all answers are even."""
+        call = learner_call(study, "OrdinalLearner")
+        if way != "ordinal":
+            call = learner_call(study, "IsingLearner", method=way)
         try:
             noise = cls(study.terms, schema=study.rules).noises[1]
         except InputError as error:
-            call = learner_call(study, "OrdinalLearner")
             return refused(way, call, "sum of s_i s_j over all rows", str(error))
-        return forecast_items(study, noise, coordinates(study.rules))
+        return forecast_items(study, way, call, noise, coordinates(study.rules))
 
     @classmethod
     def worlds(cls, terms: Terms) -> Iterator[World]:
-        """A scale of three and a yes/no item: rows, and people of at most two."""
+        """A scale of three and a yes/no item, and two items with gaps: rows, and people of two."""
         for plain, units, build, name in small_tables((3, 2), (2,)):
             scale, answer = (variable.levels for variable in plain.variables)
             schema = Schema({"a": Ordered(scale), "b": answer}, unit=plain.unit)
@@ -226,6 +243,19 @@ class ItemScores(Mechanism[ItemSums]):
                 mechanism = cls(here, schema=schema, scores=scores)
                 what = scores if isinstance(scores, str) else "given scores"
                 yield World(mechanism, units, build, [units[:1], units[-2:]], f"{what}, {name}")
+        for plain, units, build, name in small_tables((3, 3), (2,)):
+            pair = {each: Ordered([0, 1]) for each in plain.names}
+            schema = Schema(pair, gaps=dict.fromkeys(pair, 2), unit=plain.unit)
+            here = replace(terms, unit=unit_of(schema))
+            mechanism = cls(here, schema=schema, scores=[[-2, 1], [-1, 1]])
+            yield World(mechanism, units, build, [units[:1], units[-2:]], f"gaps, {name}")
+
+
+def _symmetric(values: Whole, upper: tuple[NDArray[np.intp], ...], size: int) -> Whole:
+    """A matrix with these values on both sides of the diagonal, and zeros elsewhere."""
+    found = np.zeros((size, size), np.int64)
+    found[upper] = values
+    return found + found.T
 
 
 def check_items(schema: Schema) -> None:
@@ -238,7 +268,7 @@ def check_items(schema: Schema) -> None:
             f"schema: every variable must be ordered here; not so {shown}. Declare a scale with "
             "pf.Ordered([...]), in a file with ordered = true."
         )
-    short = [each.name for each in schema.variables if len(each.levels) < 2]
+    short = [each.name for each in schema.variables if len(each.answers) < 2]
     if short:
         raise InputError(f"schema: {short[0]!r} has one level: there is nothing to learn.")
     if schema.forbidden:

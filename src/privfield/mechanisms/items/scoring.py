@@ -29,7 +29,7 @@ NAMED = ("two-stage", "linear", "split")
 def coordinates(schema: Schema) -> int:
     """How many weights and free thresholds an ordinal model has."""
     p = len(schema)
-    return p * (p - 1) // 2 + sum(schema.shape) - p
+    return p * (p - 1) // 2 + sum(len(each.answers) for each in schema.variables) - p
 
 
 def public_scores(schema: Schema, scores: Any) -> tuple[NDArray[np.float64], ...] | None:
@@ -40,14 +40,14 @@ def public_scores(schema: Schema, scores: Any) -> tuple[NDArray[np.float64], ...
             raise InputError(f"scores must be {legal} or a list; got {scores!r}.")
         if scores == "two-stage":
             return None
-        linear = tuple(np.linspace(-1, 1, size) for size in schema.shape)
+        linear = tuple(np.linspace(-1, 1, len(each.answers)) for each in schema.variables)
         return linear if scores == "linear" else tuple(np.sign(each) for each in linear)
     if not isinstance(scores, Sequence) or len(scores) != len(schema):
         raise InputError(
             f"scores must be a list with the scores of each of the {len(schema)} variables."
         )
     return tuple(
-        _given(variable.name, each, len(variable.levels))
+        _given(variable.name, each, len(variable.answers))
         for variable, each in zip(schema.variables, scores, strict=True)
     )
 
@@ -91,16 +91,17 @@ def standard(counts: Whole, deviation: float, scores: Any = None) -> tuple[float
     return mean, math.sqrt(float(shares @ (values - mean) ** 2))
 
 
-def clipped(rows: Whole, square: int) -> Whole:
-    """Each row scaled to a sum of squares of at most `square`, rounded towards zero.
+def clipped(rows: Whole, squares: Whole | int) -> Whole:
+    """Each row scaled to a sum of squares of at most `squares`, rounded towards zero.
 
     What becomes of a row depends on nothing else. The factor is below the exact one by more than
     floats can be off, so no rounding leads out of the ball.
     """
     norms = (rows * rows).sum(axis=1)
+    most = np.broadcast_to(squares, norms.shape)
     factors = np.ones(len(rows))
-    far = norms > square
-    factors[far] = np.sqrt(square / norms[far]) * _BELOW
+    far = norms > most
+    factors[far] = np.sqrt(most[far] / norms[far]) * _BELOW
     return np.trunc(rows * factors[:, None]).astype(np.int64)
 
 
@@ -114,36 +115,46 @@ class ProductSums:
     """`sum_products` as one vector: an `Aggregate` of coded rows."""
 
     scores: tuple[Whole, ...]
-    square: int
+    square: int  # for each answer
 
     @property
     def cells(self) -> int:
-        """Pairs and singles."""
-        return len(self.scores) * (len(self.scores) + 1)
+        """Pairs, singles, and pairs of answers."""
+        return len(self.scores) * (2 * len(self.scores) + 1)
 
     def partial(self, batches: Iterator[CodedBatch]) -> Whole:
         """Sum over some of the rows."""
-        pairs, singles = sum_products(batches, self.scores, self.square)
-        return np.concatenate([pairs.ravel(), singles])
+        return np.concatenate(
+            [each.ravel() for each in sum_products(batches, self.scores, self.square)]
+        )
 
-    def split(self, sums: Whole) -> tuple[Whole, Whole]:
+    def split(self, sums: Whole) -> tuple[Whole, Whole, Whole]:
         """As `sum_products` gives them."""
         p = len(self.scores)
-        return sums[: p * p].reshape(p, p), sums[p * p :]
+        pairs, singles, together = np.split(sums, [p * p, p * p + p])
+        return pairs.reshape(p, p), singles, together.reshape(p, p)
 
 
 def sum_products(
     batches: Iterable[CodedBatch], scores: Sequence[Whole], square: int
-) -> tuple[Whole, Whole]:
-    """Exact sums of s_i·s_j, squares on the diagonal, and of s_i, of clipped rows."""
-    pairs = np.zeros((len(scores), len(scores)), np.int64)
-    singles = np.zeros(len(scores), np.int64)
+) -> tuple[Whole, Whole, Whole]:
+    """Exact sums of s_i·s_j, squares on the diagonal, and of s_i, of clipped rows; and how many
+    rows have answers to both i and j.
+
+    `square` is the clip for each answer of a row. Codes beyond the scores are gaps: they score 0.
+    """
+    p = len(scores)
+    pairs, together = np.zeros((2, p, p), np.int64)
+    singles = np.zeros(p, np.int64)
+    padded = [np.append(each, 0) for each in scores]
     for columns in _blocks(batches):
-        rows = clipped(scored_rows(columns, scores), square)
-        floats = rows.astype(np.float64)  # sums below 2⁵³ are exact
-        pairs += (floats.T @ floats).astype(np.int64)
+        answered = np.stack([c < len(s) for c, s in zip(columns, scores, strict=True)], axis=1)
+        rows = clipped(scored_rows(columns, padded), square * answered.sum(axis=1))
+        floats, answers = rows.astype(np.float64), answered.astype(np.float64)
+        pairs += (floats.T @ floats).astype(np.int64)  # sums below 2⁵³ are exact
+        together += (answers.T @ answers).astype(np.int64)
         singles += rows.sum(axis=0)
-    return pairs, singles
+    return pairs, singles, together
 
 
 def _blocks(batches: Iterable[CodedBatch]) -> Iterator[list[NDArray[Any]]]:

@@ -73,10 +73,10 @@ def _pmw(study: Study, rho: float, parities: int) -> tuple[float, float | None]:
 
 
 def _leader(study: Study, own: PerturbedLeader, parities: int) -> float:
-    """0.6 √p (ln 2N / n√ρ)^{2/3} of choices, or 0.35 √(p/T) of steps: fitted, nothing is proved."""
+    """0.6 √p (ln 2N / n√ρ)^{2/3} of choices, or 0.35 √(p/(Tm)) of steps: fitted, not proved."""
     reach = 2 if study.adjacency is Adjacency.ADD_REMOVE else 1
     signal = reach * study.n * math.sqrt(float(own.row_rho))
     choices = _LEADER * math.sqrt(study.variables) * (math.log(2 * parities) / signal) ** (2 / 3)
-    steps = _STEP * math.sqrt(study.variables / own.turns(study.n))
+    steps = _STEP * math.sqrt(study.variables / (own.turns(study.n) * own.each_turn(study.n)))
     sampling = largest_of(parities) * study.n**-0.5
     return min(1.0, math.hypot(max(choices, steps), sampling))

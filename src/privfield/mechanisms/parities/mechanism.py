@@ -14,6 +14,7 @@ from privfield.mechanisms.parities.base import MOST_ROUNDS, ParityMechanism, che
 from privfield.mechanisms.parities.gaussian import NoisyParities
 from privfield.mechanisms.parities.pmw import MOST_VARIABLES, MultiplicativeWeights
 from privfield.mechanisms.parities.sepfem import (
+    MOST_CHOICES,
     MOST_SAMPLES,
     MOST_WINDOW,
     PerturbedLeader,
@@ -36,6 +37,7 @@ def measure_parities(
     names: Sequence[str] | None = None,
     declared_rows: int | None = None,
     rounds: int | None = None,
+    choices: int | None = None,
     samples: int | None = None,
     window: int | None = None,
     perturbation: float | None = None,
@@ -54,8 +56,9 @@ def measure_parities(
     Where the number of rows is private (adjacency "add-remove", or people as the unit), "gaussian"
     releases it with noise as one more number; the others divide by `declared_rows`, a public guess.
     `rounds` are those of pmw, sepfem and fem. The others are of sepfem and fem, with defaults from
-    public numbers: `samples` states a round, perturbed on the scale `perturbation` and found by
-    `oracle`; the states of the last `window` rounds say what is answered badly.
+    public numbers: a round chooses `choices` parities and draws `samples` states, perturbed on the
+    scale `perturbation` and found by `oracle`; the states of the last `window` rounds say what is
+    answered badly.
 
     >>> import numpy as np, privfield as pf
     >>> rows = np.repeat([[1, 1], [-1, -1], [1, -1]], [500, 400, 100], axis=0)
@@ -69,6 +72,7 @@ def measure_parities(
         schema=schema,
         declared_rows=declared_rows,
         rounds=rounds,
+        choices=choices,
         samples=samples,
         window=window,
         perturbation=perturbation,
@@ -86,6 +90,7 @@ def parity_mechanism(
     schema: Schema | None = None,
     declared_rows: int | None = None,
     rounds: int | None = None,
+    choices: int | None = None,
     samples: int | None = None,
     window: int | None = None,
     perturbation: float | None = None,
@@ -95,6 +100,7 @@ def parity_mechanism(
     degree = check_parity_order(order, len(names))
     chosen = choose_method(method, len(names), degree, terms)
     check_whole_or_none(rounds, "rounds", 1, MOST_ROUNDS)
+    check_whole_or_none(choices, "choices", 1, MOST_CHOICES)
     check_whole_or_none(samples, "samples", 1, MOST_SAMPLES)
     check_whole_or_none(window, "window", 1, MOST_WINDOW)
     check_perturbation(perturbation)
@@ -109,6 +115,7 @@ def parity_mechanism(
         terms,
         **what,
         variant=chosen,
+        choices=choices,
         samples=samples,
         window=window,
         perturbation=perturbation,

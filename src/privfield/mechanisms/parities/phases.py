@@ -32,7 +32,7 @@ from privfield.privacy.terms import Terms
 from privfield.schema import Schema
 
 QUERY_SHARE = 0.1  # of ρ; benchmarks/parities.py compares shares
-QUERY_OPTIONS = ("rounds", "samples", "window", "perturbation", "oracle")
+QUERY_OPTIONS = ("rounds", "choices", "samples", "window", "perturbation", "oracle")
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,10 +32,12 @@ _PERTURBATION = 0.5  # times √rounds, in units of one chosen query,
 _LEAST_PERTURBATION = 3.0  # but not less
 _WARMING = 5  # one round in so many, the first ones, is no part of the answers
 _ROUNDS_FACTOR = 0.3
-_MOST_ROUNDS = 8000  # at p = 10, fewer beyond, but 1,000 at least: up to about a minute
+_MOST_ROUNDS = 2000  # at p = 10, fewer beyond, but 1,000 at least: up to about a minute
+_MOST_CHOICES = 64  # parities of a round, where there may be no more rounds
 
 MOST_SAMPLES = 10_000
 MOST_WINDOW = 100
+MOST_CHOICES = 1000
 _MOST_PERTURBATION = 10**6
 _MOST_SCORE = 1 << 61  # beyond it a score could leave int64, wrap around, and protect nobody
 
@@ -47,9 +49,10 @@ class PerturbedLeader(ParityRounds):
     Each round chooses, by the exponential mechanism, a parity or its negative whose sum is far
     above what the states of the last `window` rounds say, adds it to the objective, and draws
     `samples` states that maximise the objective plus random linear terms of the scale
-    `perturbation`: two-sided (Laplace) for "sepfem", one-sided (exponential) for "fem". Answers are
-    the mean over the states of all rounds but the first fifth. The promise holds whatever the
-    oracle finds. Vietri, Tian, Bun, Steinke & Wu 2020.
+    `perturbation`: two-sided (Laplace) for "sepfem", one-sided (exponential) for "fem". With
+    `choices` above 1 it chooses one parity in each of so many random groups. Answers are the mean
+    over the states of all rounds but the first fifth. The promise holds whatever the oracle finds.
+    Vietri, Tian, Bun, Steinke & Wu 2020.
     """
 
     noun = "parities by a perturbed leader"
@@ -57,6 +60,7 @@ class PerturbedLeader(ParityRounds):
 
     _: KW_ONLY
     variant: str = "sepfem"
+    choices: int | None = None
     samples: int | None = None
     window: int | None = None
     perturbation: float | None = None
@@ -66,6 +70,8 @@ class PerturbedLeader(ParityRounds):
         if self.variant not in ("sepfem", "fem"):
             raise InputError(f"variant must be 'sepfem' or 'fem'; got {self.variant!r}.")
         super().__post_init__()
+        choices = check_whole_or_none(self.choices, "choices", 1, MOST_CHOICES)
+        object.__setattr__(self, "choices", choices)
         samples = check_whole_or_none(self.samples, "samples", 1, MOST_SAMPLES)
         object.__setattr__(self, "samples", samples)
         window = check_whole_or_none(self.window, "window", 1, MOST_WINDOW)
@@ -97,14 +103,24 @@ class PerturbedLeader(ParityRounds):
 
     def turns(self, rows: int) -> int:
         """How many rounds there are for that public number of rows."""
+        return self.rounds or self._defaults(rows)[0]
+
+    def each_turn(self, rows: int) -> int:
+        """How many parities a round chooses; one where rounds are given and choices are not."""
+        most = count_sets(self.variables, self.order)
+        usual = self._defaults(rows)[1] if self.rounds is None else 1
+        return min(self.choices or usual, most)
+
+    def _defaults(self, rows: int) -> tuple[int, int]:
         public = (self.variables, self.order, rows, self.row_rho, self.terms.adjacency)
-        return self.rounds or default_rounds(*public)
+        return default_rounds(*public)
 
     @property
     def settings(self) -> dict[str, Any]:
         """With what the oracle is told."""
         return {
             **super().settings,
+            "choices": self.choices,
             "samples": self.samples,
             "window": self.window,
             "perturbation": self.perturbation,
@@ -117,8 +133,8 @@ class PerturbedLeader(ParityRounds):
         adjacency, sets, draws = self.terms.adjacency, len(counts), self.states
         divisor = self.public_rows(rows)
         oracle = choose_oracle(self.oracle, self.variables)
-        turns = self.turns(divisor)
-        spread = self.perturbation or default_perturbation(turns)
+        turns, each = self.turns(divisor), self.each_turn(divisor)
+        spread = self.perturbation or default_perturbation(turns * each)
         rng = np.random.default_rng(randomness.public_seed())
         sums = ParitySums(self.variables, self.order)
         objective = np.zeros(sets)
@@ -128,9 +144,12 @@ class PerturbedLeader(ParityRounds):
             # scores are `seen` times as large as the sums, so that all are whole numbers
             seen = max(1, draws * len(recent))  # no states yet: the uniform distribution
             scores = signed_scores(counts, sum(recent, np.zeros(sets, np.int64)), divisor, seen)
-            scale = selection_scale_zcdp(seen * range_sensitivity(adjacency), self.row_rho / turns)
-            chosen = int(randomness.draw("which parity", Choice((scale,)), scores)[0])
-            objective[chosen % sets] += 1 if chosen < sets else -1
+            rho = self.row_rho / (turns * each)
+            scale = selection_scale_zcdp(seen * range_sensitivity(adjacency), rho)
+            groups = random_groups(sets, each, rng)
+            chosen = randomness.draw("which parity", Choice((scale,) * each), scores[groups])
+            signed = groups[np.arange(each), chosen]
+            np.add.at(objective, signed % sets, np.where(signed < sets, 1, -1))
             found = maximise_each(
                 *(objective, self._perturbations(spread, rng), self.variables, self.order),
                 method=oracle,
@@ -142,6 +161,7 @@ class PerturbedLeader(ParityRounds):
             self.terms.tell("choosing parities", turn + 1)
         about = {
             "rounds": turns,
+            "choices": each,
             "samples": draws,
             "window": self.rounds_seen,
             "oracle": oracle,
@@ -160,8 +180,8 @@ class PerturbedLeader(ParityRounds):
 
     @classmethod
     def worlds(cls, terms: Terms) -> Iterator[World]:
-        """Two variables, three rounds; three variables, two rounds, one-sided perturbations."""
-        for variables, rounds, variant in ((2, 3, "sepfem"), (3, 2, "fem")):
+        """Two variables, three rounds; three variables, two choices, one-sided perturbations."""
+        for variables, rounds, choices, variant in ((2, 3, 1, "sepfem"), (3, 2, 2, "fem")):
             for here, schema, units, build, name in small_signs(terms, variables):
                 mechanism = cls(
                     here,
@@ -169,6 +189,7 @@ class PerturbedLeader(ParityRounds):
                     order=2,
                     schema=schema,
                     rounds=rounds,
+                    choices=choices,
                     declared_rows=3,
                     variant=variant,
                     samples=3,
@@ -185,6 +206,17 @@ def signed_scores(
     """
     above = draws * counts - rows * drawn
     return np.concatenate([above, -above])
+
+
+def random_groups(sets: int, number: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Places of signed scores, in so many groups of equal size, one per row: public.
+
+    A parity and its negative are in the same group; some are in two where the number does not
+    divide them.
+    """
+    size = -(-sets // number)
+    groups = np.resize(rng.permutation(sets), (number, size))
+    return np.concatenate([groups, groups + sets], axis=1)
 
 
 def range_sensitivity(adjacency: Adjacency) -> int:
@@ -205,19 +237,20 @@ def check_perturbation(scale: object) -> float | None:
     return number
 
 
-def default_perturbation(rounds: int) -> float:
-    """0.5 · √rounds, at least 3: how far the objective gets by chance in so many steps of 1."""
-    return max(_LEAST_PERTURBATION, _PERTURBATION * math.sqrt(rounds))
+def default_perturbation(choices: int) -> float:
+    """0.5 · √choices of all rounds, at least 3: how far steps of 1 get the objective by chance."""
+    return max(_LEAST_PERTURBATION, _PERTURBATION * math.sqrt(choices))
 
 
 def default_rounds(
     variables: int, order: int, rows: int, rho: Fraction, adjacency: Adjacency
-) -> int:
-    """0.3 · (n √ρ / ln(2 · parities))^{3/2}, n counting twice under add-remove.
+) -> tuple[int, int]:
+    """Rounds and choices of each: together 0.3 · (n √ρ / ln(2 · parities))^{3/2}.
 
-    At least 1; for time, at most 8000 up to p = 10, then 800,000/p², then 1000.
+    n counts twice under add-remove. At least one round; for time, at most 2000 up to p = 10, then
+    200,000/p², then 1000. Where more would be wanted, a round makes up to 64 choices.
     """
     signal = rows * math.sqrt(rho) * 4 / range_sensitivity(adjacency)
     most = max(1000, _MOST_ROUNDS * min(1, 100 / variables**2))
     wanted = _ROUNDS_FACTOR * (signal / math.log(2 * count_sets(variables, order))) ** 1.5
-    return int(min(max(wanted, 1), most))
+    return int(min(max(wanted, 1), most)), int(min(max(wanted / most, 1), _MOST_CHOICES))

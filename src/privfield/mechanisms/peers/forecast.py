@@ -66,7 +66,7 @@ def forecast_objective(study: Study, epsilon: float, shift: float) -> Forecast:
         for part in (epsilon * step / 200 for step in range(1, 200))
     ]
     noise, bias = min(found, key=lambda pair: pair[0] ** 2 + pair[1] ** 2)
-    note = "no interval; signed J too"
+    note = "signed J too"
     return _forecast(study, "objective-perturbation", noise, bias, note, Answers.LITTLE)
 
 

@@ -40,7 +40,7 @@ class NetworkMechanism(Mechanism[N]):
         """The network, and how outcomes are read."""
         return {
             "network": self.network.digest,
-            "missing": self.missing,
+            "missing": "negative" if self.missing == "negative" else "error",
             "positive": positive_level(self.schema),
             "insecure": self.terms.insecure_seed is not None,
         }

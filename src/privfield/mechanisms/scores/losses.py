@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 from typing import Any, Protocol
 
@@ -21,11 +22,13 @@ from privfield.data.aggregate import Through
 from privfield.data.batch import CodedBatch
 from privfield.data.people import WEIGHT_GRID
 from privfield.data.sequences.form import SequenceForm
-from privfield.data.sequences.read import SequenceSource
+from privfield.data.sequences.read import Sequences, SequenceSource
+from privfield.data.sequences.segments import segments
 from privfield.data.signs import codes_of_signs, open_signs
 from privfield.data.table import open_table, row_key
 from privfield.errors import InputError
 from privfield.mechanisms.chains.mechanism import DEFAULT_LIMIT
+from privfield.mechanisms.chains.segments import Segments
 from privfield.models.base import Model
 from privfield.models.chain import ChainModel
 from privfield.models.ising import SpinModel
@@ -116,9 +119,7 @@ class RowLosses:
 
     def request(self) -> dict[str, Any]:
         """Potentials, and how values are read."""
-        factors = self.model.factors
-        places = [np.array(each, np.int64) for each in (factors.shape, *factors.cliques)]
-        return {"model": _digest([*places, *factors.tables]), "schema": self.schema.stated()}
+        return {"model": _factors(self.model), "schema": self.schema.stated()}
 
     def open(self, data: Any, steps: Steps, terms: Terms) -> Totals:
         """Rows in batches; each row's loss is a sum of whole numbers."""
@@ -208,14 +209,54 @@ def _shared(values: Whole, weights: Whole | None) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class PersonLosses:
-    """People's sequences, and a chain. `alone`: every entry of the data is a person."""
+class PeopleLosses(ABC):
+    """People's sequences, and a model of them. `alone`: every entry of the data is a person."""
 
-    model: ChainModel
+    model: Any
     form: SequenceForm
     alone: bool = False
-    what = "a chain"
     weight = 1
+
+    def is_public(self, terms: Terms) -> bool:
+        """Where one entry is replaced by another; an id may have no sequence, and is gone then."""
+        return self.alone and terms.adjacency is Adjacency.REPLACE_ONE
+
+    def request(self) -> dict[str, Any]:
+        """The model, and how values are read."""
+        return {
+            "model": self._fingerprint,
+            "states": self.form.states.variable.stated(),
+            "rule": self.form.states.rule_json(),
+        }
+
+    def open(self, data: Any, steps: Steps, terms: Terms) -> Totals:
+        """People one after the other; what one loses is a sum of whole numbers."""
+        source = SequenceSource.of(self.form.states, data, self.form.columns)
+        sums = self._sums(steps)
+
+        def total(randomness: Randomness) -> tuple[int, int]:
+            terms.tell("counting")
+            lost, people = source.aggregate(sums)
+            return int(lost), steps.each * int(people)
+
+        return total
+
+    @property
+    @abstractmethod
+    def _fingerprint(self) -> str:
+        """Of the model."""
+
+    @abstractmethod
+    def _sums(self, steps: Steps) -> PersonSums:
+        """What all people lose, and how many they are."""
+
+
+@dataclass(frozen=True, eq=False)
+class PersonLosses(PeopleLosses):
+    """Under a chain."""
+
+    model: ChainModel
+    what = "a chain"
 
     def __post_init__(self) -> None:
         check_states(self.model, self.form)
@@ -225,39 +266,107 @@ class PersonLosses:
         """What the transitions that a learner counts cost someone who guesses uniformly."""
         return uniform_bound(self.form, DEFAULT_LIMIT)
 
-    def is_public(self, terms: Terms) -> bool:
-        """Where one entry is replaced by another; an id may have no sequence, and is gone then."""
-        return self.alone and terms.adjacency is Adjacency.REPLACE_ONE
+    @property
+    def _fingerprint(self) -> str:
+        return _digest([self.model.initial, self.model.transition])
 
-    def request(self) -> dict[str, Any]:
-        """Probabilities, and how values are read."""
-        return {
-            "model": _digest([self.model.initial, self.model.transition]),
-            "states": self.form.states.variable.stated(),
-            "rule": self.form.states.rule_json(),
-        }
-
-    def open(self, data: Any, steps: Steps, terms: Terms) -> Totals:
-        """People one after the other; what one loses is a sum of whole numbers."""
-        source = SequenceSource.of(self.form.states, data, self.form.columns)
-        initial, transition = (
-            whole_logs(table, steps) for table in (self.model.initial, self.model.transition)
+    def _sums(self, steps: Steps) -> PersonSums:
+        model = self.model
+        return ChainSums(
+            steps.most, *(whole_logs(p, steps) for p in (model.initial, model.transition))
         )
 
-        def total(randomness: Randomness) -> tuple[int, int]:
-            from privfield.data.sequences.kernels import sum_people
 
-            terms.tell("reading")
-            found = source.read()
-            terms.tell("counting")
-            lost, each = 0, np.zeros(len(found), np.int64)
-            for first, last in found.people():
-                people = (found.codes, found.offsets, found.owners, first, last)
-                sum_people(*people, initial, transition, steps.most, each)
-                lost += int(each[first:last].sum())
-            return lost, steps.each * len(found)
+@dataclass(frozen=True, eq=False)
+class SegmentLosses(PeopleLosses):
+    """Cut into segments of equal length, under a model of one segment; empty ones cost nothing."""
 
+    model: Model
+    _: KW_ONLY
+    cut: Segments
+    what = "a chain of segments"
+
+    def __post_init__(self) -> None:
+        names = self.form.states.names
+        if [each.levels for each in self.model.schema.variables] != [names] * self.cut.length:
+            raise InputError(
+                f"model must be one of segments of {self.cut.length} of the same states, in the "
+                "same order."
+            )
+
+    @property
+    def default_bound(self) -> int:
+        """What one segment costs someone who guesses uniformly."""
+        return uniform_bound(self.form, self.cut.length - 1)
+
+    def request(self) -> dict[str, Any]:
+        """With the length of a segment, and what is empty."""
+        return super().request() | {"cut": [self.cut.length, self.cut.null]}
+
+    @property
+    def _fingerprint(self) -> str:
+        return _factors(self.model)
+
+    def _sums(self, steps: Steps) -> PersonSums:
+        least, tables = whole_potentials(self.model, steps)
+        states = len(self.form.states.names)
+        return SegmentSums(steps.most, self.model.factors.cliques, least, tables, states, self.cut)
+
+
+@dataclass(frozen=True)
+class PersonSums(ABC):
+    """What all people lose, and how many they are: an `Aggregate` of people."""
+
+    most: int
+    cells = 2
+
+    def partial(self, parts: Iterator[Sequences]) -> Whole:
+        """Over some people."""
+        total = np.zeros(2, np.int64)
+        for found in parts:
+            total += self._each(found).sum(), len(found)
         return total
+
+    @abstractmethod
+    def _each(self, found: Sequences) -> Whole:
+        """What each person loses, at most `most`."""
+
+
+@dataclass(frozen=True)
+class ChainSums(PersonSums):
+    """First states and transitions."""
+
+    initial: Whole
+    transition: Whole
+
+    def _each(self, found: Sequences) -> Whole:
+        from privfield.data.sequences.kernels import sum_people
+
+        each = np.zeros(len(found), np.int64)
+        for first, last in found.people():
+            people = (found.codes, found.offsets, found.owners, first, last)
+            sum_people(*people, self.initial, self.transition, self.most, each)
+        return each
+
+
+@dataclass(frozen=True)
+class SegmentSums(PersonSums):
+    """Segments that are not all null."""
+
+    cliques: tuple[tuple[int, ...], ...]
+    least: int
+    tables: Sequence[Whole]
+    states: int
+    cut: Segments
+
+    def _each(self, found: Sequences) -> Whole:
+        each = np.zeros(len(found), np.int64)
+        for codes, person, _ in segments(found, self.cut.length, self.states, self.cut.null):
+            full = (codes != self.cut.null).any(axis=1)
+            columns, rows = codes[full].T, int(full.sum())
+            lost = row_losses(columns, rows, self.cliques, self.tables, self.least, self.most)
+            np.add.at(each, person[full], lost)
+        return np.minimum(each, self.most)
 
 
 def whole_logs(probabilities: NDArray[np.float64], steps: Steps) -> Whole:
@@ -279,6 +388,13 @@ def check_states(model: object, form: SequenceForm) -> None:
         raise InputError(f"model must be a ChainModel; got {type(model).__name__}.")
     if model.states != form.states.names:
         raise InputError("model must have the same states, in the same order.")
+
+
+def _factors(model: Model) -> str:
+    """A fingerprint of potentials."""
+    factors = model.factors
+    places = [np.array(each, np.int64) for each in (factors.shape, *factors.cliques)]
+    return _digest([*places, *factors.tables])
 
 
 def _digest(arrays: Iterable[NDArray[Any]]) -> str:

@@ -14,7 +14,14 @@ from privfield.data.sequences.form import COLUMNS, Columns, SequenceForm
 from privfield.data.sequences.read import Labelled
 from privfield.data.table import unit_of
 from privfield.errors import InputError
-from privfield.mechanisms.scores.losses import Losses, PersonLosses, RowLosses, Steps
+from privfield.mechanisms.chains.segments import Segments
+from privfield.mechanisms.scores.losses import (
+    Losses,
+    PersonLosses,
+    RowLosses,
+    SegmentLosses,
+    Steps,
+)
 from privfield.mechanisms.scores.score import ReleasedScore
 from privfield.mechanisms.worlds import rows_of, small_sequences, small_tables
 from privfield.models.base import Model
@@ -73,21 +80,45 @@ def release_score(
     if isinstance(model, ChainModel):
         states = model.states if schema is None else None
         form = SequenceForm.of(states, unknown, schema, columns, unit)
-        alone = people is None and isinstance(data, list | tuple | np.ndarray | None)
-        losses: Losses = PersonLosses(model, form, alone)
-        whose = form.unit
+        return score_people(
+            model, form, data, budget, bound, adjacency=adjacency, people=people, **charged
+        )
+    if any(each is not None for each in (people, unknown, unit)) or columns != COLUMNS:
+        raise InputError(
+            "people, columns, unknown and unit go with a chain; for rows of a table the schema "
+            "says who is who, and what odd values are read as."
+        )
+    losses = RowLosses(model, schema_of(model, schema))
+    terms = Terms.of(budget, unit_of(losses.schema), adjacency=adjacency, **charged)
+    return _score(losses, data, bound, terms)
+
+
+def score_people(
+    model: Any,
+    form: SequenceForm,
+    data: Any,
+    budget: Budget | NonPrivate,
+    bound: Number | None,
+    *,
+    people: Any,
+    adjacency: str,
+    cut: Segments | None = None,
+    **charged: Unpack[Charged],
+) -> ReleasedScore:
+    """Of sequences under a chain, or cut into segments under a model of one."""
+    alone = people is None and isinstance(data, list | tuple | np.ndarray | None)
+    losses: Losses
+    if cut is None:
+        losses = PersonLosses(model, form, alone)
     else:
-        if any(each is not None for each in (people, unknown, unit)) or columns != COLUMNS:
-            raise InputError(
-                "people, columns, unknown and unit go with a chain; for rows of a table the schema "
-                "says who is who, and what odd values are read as."
-            )
-        losses = RowLosses(model, schema_of(model, schema))
-        whose = unit_of(losses.schema)
-    terms = Terms.of(budget, whose, adjacency=adjacency, **charged)
+        losses = SegmentLosses(model, form, alone, cut=cut)
+    terms = Terms.of(budget, form.unit, adjacency=adjacency, **charged)
+    return _score(losses, data if people is None else Labelled(data, people), bound, terms)
+
+
+def _score(losses: Losses, data: Any, bound: Number | None, terms: Terms) -> ReleasedScore:
     most = check_bound(losses.default_bound if bound is None else bound)
-    mechanism = HeldOutScore(terms, losses=losses, bound=most)
-    return mechanism.release(data if people is None else Labelled(data, people))
+    return HeldOutScore(terms, losses=losses, bound=most).release(data)
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,7 +198,7 @@ class HeldOutScore(Additive[ReleasedScore]):
 
     @classmethod
     def worlds(cls, terms: Terms) -> Iterator[World]:
-        """Rows and people of a table of two variables; spins; sequences of two states."""
+        """Rows and people of a table of two variables; spins; sequences, whole and cut."""
         bound = Fraction(1)
         for schema, units, build, name in small_tables():
             sharp = MarkovRandomField(schema, [("a", "b")], [[[4, 1, 0], [0, -1, -np.inf]]])
@@ -179,11 +210,17 @@ class HeldOutScore(Additive[ReleasedScore]):
         mechanism = cls(terms, losses=RowLosses(spins, spins.schema), bound=bound)
         yield World(mechanism, corners, rows_of(2), [corners[:2]], "spins")
         chain = ChainModel(["a", "b"], [0.9, 0.1], [[1, 0], [0.5, 0.5]])
-        form = SequenceForm.of(chain.states)
+        form, filled = SequenceForm.of(chain.states), SequenceForm.of(chain.states, "b")
+        pair = MarkovRandomField(
+            Schema(dict.fromkeys(["t1", "t2"], chain.states)), [("t1", "t2")], [[[0, 2], [1, 0]]]
+        )
         for name, histories, build in small_sequences():
-            losses = PersonLosses(chain, form, alone=name != "ids")
-            mechanism = cls(replace(terms, unit=form.unit), losses=losses, bound=bound)
-            yield World(mechanism, histories, build, [histories[:2]], f"sequences, {name}")
+            alone, here = name != "ids", replace(terms, unit=form.unit)
+            whole = PersonLosses(chain, form, alone)
+            parts = SegmentLosses(pair, filled, alone, cut=Segments(2, null=1))
+            for what, losses in (("sequences", whole), ("segments", parts)):
+                mechanism = cls(here, losses=losses, bound=bound)
+                yield World(mechanism, histories, build, [histories[:2]], f"{what}, {name}")
 
 
 def check_bound(bound: object) -> Fraction:

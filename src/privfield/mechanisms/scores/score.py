@@ -9,8 +9,10 @@ import numpy as np
 
 from privfield.data.sequences.form import SequenceForm
 from privfield.data.sequences.read import SequenceSource
+from privfield.data.sequences.segments import segments
+from privfield.mechanisms.chains.segments import Segments
 from privfield.mechanisms.scores.losses import check_states
-from privfield.models.chain import ChainModel
+from privfield.models.base import log_scores
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import Budget, NonPrivate
 from privfield.privacy.noise import NoiseLaw
@@ -69,12 +71,22 @@ class ReleasedScore(Released):
 
 
 def owner_score(
-    model: ChainModel, sequences: Any, form: SequenceForm, people: Any = None
+    model: Any, sequences: Any, form: SequenceForm, people: Any = None, cut: Segments | None = None
 ) -> OwnerScore:
-    """The exact log-likelihood: PRIVATE, for the data's owner only."""
-    check_states(model, form)
-    scores = model.scores(SequenceSource(form.states, sequences, people, form.columns).read())
-    return OwnerScore(float(scores.sum()), len(scores))
+    """The exact log-likelihood: PRIVATE, for the data's owner only.
+
+    With `cut`, of all segments that are not all null, under a model of one segment.
+    """
+    source = SequenceSource(form.states, sequences, people, form.columns)
+    if cut is None:
+        check_states(model, form)
+        scores = model.scores(source.read())
+        return OwnerScore(float(scores.sum()), len(scores))
+    found, total = source.read(), 0.0
+    for codes, _, _ in segments(found, cut.length, len(form.states.names), cut.null):
+        seen = codes[(codes != cut.null).any(axis=1)]
+        total += float((log_scores(model.factors, seen.T, len(seen)) - model.log_partition()).sum())
+    return OwnerScore(total, len(found))
 
 
 @dataclass(frozen=True, repr=False)

@@ -4,7 +4,7 @@
 * "cells": the cliques' tables, with more of the budget for larger ones: shares ε ∝ (w·cells)^⅓ of
   Laplace, ρ ∝ √(w·cells) of Gaussian noise, which minimise the total variance Σ w·cells·Var.
 * "residual": the interaction of every clique and sub-clique, once, with Gaussian noise. What 24
-  tables share is then not paid for 24 times (as in ResidualPlanner, Xiao et al. 2023).
+  tables share is then not paid for 24 times (as in Xiao et al. 2023).
 * "auto": the one of these, and of the two kinds of noise, with the smallest total variance.
 
 Everything here is a function of the schema, the cliques and the budget; no record is read.
@@ -273,11 +273,18 @@ def _row(task: Task, scope: Scope) -> float:
 
 def _patterns(task: Task, scope: Scope) -> np.ndarray:
     """|difference of two rows|² on the interaction of a scope; axis value 1 means they agree."""
-    product = np.ones((2,) * len(scope))
-    for axis, v in enumerate(scope):
-        along = [2 if other == axis else 1 for other in range(len(scope))]
-        product = product * np.reshape([-1 / task.shape[v], 1 - 1 / task.shape[v]], along)
-    return 2 * _row(task, scope) - 2 * product
+    return _patterns_of(tuple([task.shape[v] for v in scope]))
+
+
+@lru_cache(maxsize=1024)
+def _patterns_of(shape: tuple[int, ...]) -> np.ndarray:
+    product = np.ones((2,) * len(shape))
+    for axis, levels in enumerate(shape):
+        along = [2 if other == axis else 1 for other in range(len(shape))]
+        product = product * np.reshape([-1 / levels, 1 - 1 / levels], along)
+    found = np.asarray(2 * prod(1 - 1 / levels for levels in shape) - 2 * product)
+    found.flags.writeable = False  # it is kept
+    return found
 
 
 def _largest_move(task: Task, scope: Scope) -> float:

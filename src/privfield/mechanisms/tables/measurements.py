@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from privfield.algebra.contrasts import cell_variance, centre, combine
 from privfield.checks import check_one_of
 from privfield.errors import InputError
+from privfield.html import table_html
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import Budget, NonPrivate
 from privfield.privacy.noise import LAWS, LawName, NoiseLaw
@@ -174,6 +175,13 @@ class Measurements(Released):
             if self.centred[position] and sorted(names) == [n for n in wanted if n not in one]:
                 return position
         raise InputError(f"clique {tuple(clique)!r} was not measured; see .cliques for what was.")
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (", ".join(clique), table.size, float(scale))
+            for clique, table, scale in zip(self.cliques, self.tables, self.scales, strict=True)
+        ]
+        return table_html(repr(self), ("variables", "cells", "scale of the noise"), rows)
 
     def __repr__(self) -> str:
         cells = sum(table.size for table in self.tables)

@@ -266,9 +266,10 @@ def wanted_tables(
 ) -> list[NDArray[np.int64]]:
     """What the design measures, from the cliques' counts: whole numbers throughout."""
     found: list[NDArray[np.int64]] = []
+    places = {clique: place for place, clique in reversed(list(enumerate(cliques)))}
     for part in design.parts:
         if not part.centred:
-            found.append(counts[cliques.index(part.scope)])
+            found.append(counts[places[part.scope]])
             continue
         home = next(i for i, clique in enumerate(cliques) if set(part.scope) <= set(clique))
         clique = cliques[home]
