@@ -115,6 +115,7 @@ def test_projection_is_the_nearest_point(values, total):
 @pytest.mark.parametrize("laplace_noise", [True, False])
 def test_a_cgm_step_maximises_what_it_says(laplace_noise):
     values, total, spread = np.array([30.0, -4.0, 11.0, 3.0]), 40.0, 4.0
+    row = values[None]
     last = np.array([10.0, 4.0, 6.0, 20.0])
     steps = max(1.0, chains._STEP * spread)
 
@@ -136,17 +137,42 @@ def test_a_cgm_step_maximises_what_it_says(laplace_noise):
         ),
         key=lambda found: found.fun,
     )
-    step = chains._cgm_step(values, last, total, spread, laplace_noise)
+    step = chains._cgm_step(row, last[None], np.array([[total]]), spread, laplace_noise)[0]
     assert step.sum() == pytest.approx(total)
     assert loss(np.log(step)) <= best.fun + 1e-6
 
 
-def test_cgm_stops_once_noise_explains_the_rest():
-    law = NoiseLaw("laplace", 20.0)
-    values = np.array([[500.0, 20.0], [-10.0, 300.0]])
-    found = cgm(values, law)
-    assert np.abs(values - found).mean() <= 20.0 + 0.5
-    assert (found > 0).all()
+@pytest.mark.parametrize("name", ["laplace", "gaussian"])
+def test_cgm_stops_at_once_where_all_is_noise_and_goes_on_where_nothing_is(name):
+    """The truth is independence of successive states: hardly a step. Clear cells: to the end."""
+    law = NoiseLaw(name, 20.0)
+    noise = np.random.default_rng(3).laplace(0, 20, (12, 12))
+    even = np.full((12, 12), 100.0)
+    assert np.ptp(cgm(even, law)) < 1e-3
+    rows = cgm(even + noise, law)
+    assert np.ptp(rows / rows.sum(1, keepdims=True)) < 0.5 * np.ptp((even + noise) / 1200)
+    clear = np.array([[50_000.0, 2000.0], [-10.0, 30_000.0]])
+    assert cgm(clear, law)[[0, 0, 1], [0, 1, 1]] == pytest.approx([5e4, 2e3, 3e4], abs=25)
+    assert 0 < cgm(clear, law)[1, 0] < 25
+
+
+@pytest.mark.parametrize(("epsilon", "most"), [(0.01, 1.0), (0.1, 1.0), (10.0, 1.03)])
+def test_cgm_is_no_worse_than_naive_on_a_lingering_chain(epsilon, most):
+    """Divergence over 8 noisy tables of 12 states, 400,000 transitions, relative to naive's.
+
+    Sets of 6 had 0.60 ± 0.07, 0.79 ± 0.03 and 1.003 ± 0.0025: 6 standard deviations and more away.
+    """
+    rng = np.random.default_rng()
+    law, found = NoiseLaw("laplace", 10 / epsilon), dict.fromkeys(("cgm", "naive"), 0.0)
+    for _ in range(8):
+        truth = 0.5 * np.eye(12) + 0.5 * rng.dirichlet(np.full(12, 0.3), 12) + 1e-12
+        joint = np.linalg.matrix_power(truth, 500)[0][:, None] * truth
+        counts = rng.multinomial(400_000, joint.ravel() / joint.sum()).reshape(12, 12)
+        noisy = counts + rng.laplace(0, law.scale, (12, 12))
+        for name in found:
+            guess = METHODS[name](noisy, law)
+            found[name] += (joint * np.log(truth / guess * guess.sum(1, keepdims=True))).sum()
+    assert found["cgm"] <= most * found["naive"]
 
 
 # -- whole chains ----------------------------------------------------------------------------------
@@ -189,15 +215,15 @@ def row_divergence(truth, guess):
 
 
 @pytest.mark.parametrize("linger", [0.0, 0.7])
-def test_auto_is_nearer_to_the_truth_than_the_others(linger):
-    """Mean divergence over 30 noisy tables of 12 states: below 0.6 of each rival's.
+def test_auto_and_cgm_are_nearer_to_the_truth_than_naive(linger):
+    """Mean divergence over 20 noisy tables of 12 states: below 0.6 of naive's.
 
     Over fresh draws the difference lies more than 15 standard errors beyond that bound (measured:
-    0.13 without lingering, 0.31 with), so false alarms are far rarer than 1e-6.
+    at most 0.16 without lingering, 0.35 with), so false alarms are far rarer than 1e-6.
     """
     rng = np.random.default_rng(7)
     found = dict.fromkeys(METHODS, 0.0)
-    for _ in range(30):
+    for _ in range(20):
         truth = linger * np.eye(12) + (1 - linger) * rng.dirichlet(np.full(12, 2.0))
         counts = rng.multinomial(
             20_000, (np.linalg.matrix_power(truth, 500)[0][:, None] * truth).ravel()
@@ -207,7 +233,7 @@ def test_auto_is_nearer_to_the_truth_than_the_others(linger):
         for name, solve in METHODS.items():
             guess = solve(noisy, law)
             found[name] += row_divergence(truth, guess / guess.sum(axis=1, keepdims=True))
-    assert found["auto"] < 0.6 * min(found["naive"], found["cgm"])
+    assert max(found["auto"], found["cgm"]) < 0.6 * found["naive"]
 
 
 def test_bad_input():

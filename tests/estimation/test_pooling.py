@@ -10,6 +10,7 @@ from scipy.stats import chi2
 import privfield as pf
 from privfield.estimation.pooling import merged, weights
 from privfield.estimation.tables.interactions import interactions
+from privfield.reporting import write_report
 
 SCHEMA = pf.Schema({"a": ["no", "yes"], "b": ["x", "y", "z"], "c": ["no", "yes"]})
 PAIRS = [("a", "b"), ("b", "c"), ("a", "c")]
@@ -98,6 +99,8 @@ def test_sites_may_measure_different_things():
     rows = {(row.first, row.second): row for row in model.edges()}
     assert rows["a", "b"].verdict == "clear" and set(rows) == {("a", "b"), ("b", "c"), ("a", "c")}
     assert model.card.method == "pooled from 2 sites" and model.card.rows == 8000
+    assert [site[:2] for site in model.card.sites] == [("north", 4000), ("south", 4000)]
+    assert "replace-one neighbours" in model.card.sites[0].promise
 
 
 def test_the_promise_is_the_weakest_or_the_sum():
@@ -120,6 +123,7 @@ def test_a_private_number_of_rows():
         for _ in range(2)
     ]
     model = pf.pool(sites)
+    assert all(isinstance(site.people, float) for site in model.card.sites)  # noisy numbers
     assert model.card.rows is None and model.card.adjacency is pf.Adjacency.ADD_REMOVE
     assert interactions(model.measurements).total == pytest.approx(6000, abs=1000)
 
@@ -131,6 +135,8 @@ def test_a_pooled_model_is_saved_and_read_again(tmp_path):
     model.save(tmp_path / "all.pf")
     back = pf.load(tmp_path / "all.pf")
     assert back.card == model.card and repr(back.edges()) == repr(model.edges())
+    page = write_report(back, tmp_path / "all.html").read_text()
+    assert "The sites" in page and page.count('<th scope="row">site ') == 3
 
 
 def test_what_cannot_be_pooled_is_refused():

@@ -14,7 +14,7 @@ from privfield.estimation.items.law import law_of
 from privfield.estimation.moments.matching import match_moments
 from privfield.estimation.parities import polynomial_from_parities
 from privfield.estimation.tables.cgm import cgm, check_cgm
-from privfield.estimation.tables.interactions import interactions
+from privfield.estimation.tables.interactions import among_answered, interactions
 from privfield.estimation.tables.naive import check_naive, naive_mle
 from privfield.estimation.tables.shrinkage import shrink
 from privfield.estimation.trajectories import (
@@ -31,7 +31,7 @@ from privfield.mechanisms.frank_wolfe.trajectory import Trajectory
 from privfield.mechanisms.gradients.pseudolikelihood import PseudolikelihoodTrajectory
 from privfield.mechanisms.gradients.sgd import SGDTrajectory
 from privfield.mechanisms.graphs.release import StructureRelease
-from privfield.mechanisms.items.sums import ItemSums
+from privfield.mechanisms.items.sums import ItemSums, PooledItems
 from privfield.mechanisms.moments.moments import Moments
 from privfield.mechanisms.parities.answers import ParityAnswers
 from privfield.mechanisms.parities.phases import PolynomialPhases
@@ -141,6 +141,11 @@ def _(released: Measurements, how: How) -> MarkovRandomField:
         raise InputError("released holds no table; measure at least one clique.")
     common: dict[str, Any] = {"inference": how.inference, "max_bytes": how.max_bytes}
     _warn_of_small_total(released)
+    if how.method != "auto" and released.schema.has_gaps:
+        raise InputError(
+            f"method={how.method!r} knows no gaps as a level of their own; "
+            'use method="auto", or a schema that reads them as an answer (missing).'
+        )
     if how.method == "naive-mle":
         how.tell("maximum likelihood")
         return naive_mle(released, **common, **how.options)
@@ -148,7 +153,8 @@ def _(released: Measurements, how: How) -> MarkovRandomField:
         return cgm(
             released, tell=lambda done: how.tell("EM iterations", done), **common, **how.options
         )
-    found = shrink(interactions(released), stamp=released.stamp, tell=how.tell, **common)
+    parts = among_answered(interactions(released))
+    found = shrink(parts, stamp=released.stamp, tell=how.tell, **common)
     found.tell_if_wrong()
     return found.model
 
@@ -169,10 +175,18 @@ def _(released: Moments, how: How) -> IsingModel:
     )
 
 
-@model_of.register
-def _(released: ItemSums, how: How) -> OrdinalModel:
+@model_of.register(ItemSums)
+@model_of.register(PooledItems)
+def _(released: ItemSums | PooledItems, how: How) -> OrdinalModel:
     how.only("scores of items", "auto")
     law = law_of(released, how.progress)
+    if law.is_lost and released.total != 0:
+        warnings.warn(
+            "The model is farther from the released scores than noise explains: it has no "
+            "intervals, and its weights may mean nothing. It may help to merge rare levels, or to "
+            "leave out items that say nearly the same.",
+            stacklevel=2,
+        )
     return law.field.model(law.mean)
 
 

@@ -6,6 +6,9 @@ at site s, the weights w_s ∝ N_s/(N_s f + v_s) make the sum as precise as it c
 so that it speaks for all N people. Its sampling variance f·Σ w_s² N_s then exceeds f·N, by what
 unequal weights cost; that part is counted as noise. f is the variance of a statistic of one person
 that is as even as can be: nothing about records enters.
+
+Products of scores that each site standardised by its own counts do not add up. What they say about
+one common field does: see `items/pooled.py`.
 """
 
 from __future__ import annotations
@@ -21,17 +24,20 @@ import numpy as np
 from privfield.algebra.contrasts import Scope
 from privfield.errors import InputError
 from privfield.estimation.estimate import estimate
-from privfield.estimation.tables.interactions import interactions
+from privfield.estimation.tables.interactions import among_answered, interactions
 from privfield.estimation.uncertainty.coordinates import tables_of
 from privfield.inference.factors import Table
+from privfield.mechanisms.items.sums import ItemSums, PooledItems
 from privfield.mechanisms.moments.moments import Moments
 from privfield.mechanisms.tables.measurements import Measurements
 from privfield.models.base import Model
-from privfield.models.card import Card, attach
+from privfield.models.card import Card, Site, attach
+from privfield.models.ising import IsingModel
 from privfield.privacy.budgets import Cost, NonPrivate
 from privfield.words import counted
 
 Release = Moments | Measurements
+Pooled = Moments | Measurements | PooledItems
 
 
 def pool(sites: Sequence[Any], *, names: Sequence[str] | None = None, overlap: bool = False) -> Any:
@@ -39,6 +45,7 @@ def pool(sites: Sequence[Any], *, names: Sequence[str] | None = None, overlap: b
 
     `sites` are models that carry what was released (`pf.load`), or noisy tables and moments
     themselves, all of the same variables, levels and neighbours; cliques and noise may differ.
+    Scores of items go with scores of items.
     Each person must be in one site only: then the promise is the weakest of those of the sites.
     With `overlap` a person may be in all of them, and the costs add up. `names` are the sites'.
     """
@@ -48,20 +55,25 @@ def pool(sites: Sequence[Any], *, names: Sequence[str] | None = None, overlap: b
         raise InputError(f"names must name each of {len(releases)} sites; got {len(labels)}.")
     pooled = merged(releases, overlap)
     model = estimate(pooled)
+    if isinstance(pooled, PooledItems) and all(isinstance(site, IsingModel) for site in sites):
+        model = attach(model.to_ising(), measurements=pooled)
     cards = [getattr(site, "card", None) for site in sites]
-    return attach(model, _card(pooled, cards, labels, overlap))
+    return attach(model, _card(pooled, releases, cards, labels, overlap))
 
 
-def merged(releases: Sequence[Release], overlap: bool = False) -> Release:
+def merged(releases: Sequence[Release | ItemSums], overlap: bool = False) -> Pooled:
     """What several sites released, as if one had released it about all their people."""
     _check_alike(releases)
-    costs = [each.cost for each in releases]
+    costs: list[Any] = [each.cost for each in releases]
     cost = reduce(add, costs) if overlap and None not in costs else _largest(costs)
+    items = [each for each in releases if isinstance(each, ItemSums)]
+    if items:
+        return PooledItems.of(items, cost)
     stamp = next((each.stamp for each in releases if each.stamp), None)
     moments = [each for each in releases if isinstance(each, Moments)]
     if len(moments) == len(releases):
         return _moments(moments, cost, stamp)
-    return _tables(releases, cost, stamp)
+    return _tables([each for each in releases if not isinstance(each, ItemSums)], cost, stamp)
 
 
 def _several(sites: object) -> Sequence[Any]:
@@ -70,19 +82,23 @@ def _several(sites: object) -> Sequence[Any]:
     return sites
 
 
-def _release(site: object, number: int) -> Release:
+def _release(site: object, number: int) -> Release | ItemSums:
     found = tables_of(site.measurements if isinstance(site, Model) else site)
-    if not isinstance(found, Moments | Measurements):
+    if not isinstance(found, Moments | Measurements | ItemSums):
         raise InputError(
-            f"sites: number {number} must be a model that carries noisy tables or moments, or "
-            f"such tables or moments; got {type(site).__name__}."
+            f"sites: number {number} must be a model that carries noisy tables, moments or scores, "
+            f"or these themselves; got {type(site).__name__}."
         )
     return found
 
 
-def _check_alike(releases: Sequence[Release]) -> None:
+def _check_alike(releases: Sequence[Release | ItemSums]) -> None:
     first = releases[0]
     for number, each in enumerate(releases[1:], 2):
+        if isinstance(each, ItemSums) != isinstance(first, ItemSums):
+            raise InputError(
+                f"sites: number {number} must have scores of items if the first has, and only then."
+            )
         if _variables(each) != _variables(first):
             raise InputError(f"sites: number {number} must have the variables of the first.")
         if each.adjacency is not first.adjacency:
@@ -92,11 +108,11 @@ def _check_alike(releases: Sequence[Release]) -> None:
             )
 
 
-def _variables(release: Release) -> Any:
+def _variables(release: Release | ItemSums) -> Any:
     """Names, and levels where they are known: moments have two, the second +1."""
     if isinstance(release, Moments):
         return [(name, 2) for name in release.names]
-    return [(v.name, len(v.levels)) for v in release.schema.variables]
+    return [(v.name, len(v.answers)) for v in release.schema.variables]
 
 
 def _largest(costs: Sequence[Any]) -> Any:
@@ -156,7 +172,7 @@ def _whole(parts: Sequence[Any], share: Table) -> Any:
 
 def _tables(releases: Sequence[Release], cost: Any, stamp: str | None) -> Measurements:
     """Interactions of all sites, each from those that measured it, in counts of all people."""
-    schema = next(each.schema for each in releases if isinstance(each, Measurements))
+    schema = next(each.schema for each in releases if isinstance(each, Measurements)).answered()
     sites = [_parts(each) for each in releases]
     total = sum(people for people, *_ in sites)
     public = all(deviation == 0 for _, deviation, _ in sites)
@@ -185,7 +201,7 @@ def _tables(releases: Sequence[Release], cost: Any, stamp: str | None) -> Measur
         tuple(tables),
         "none" if exact else "laplace" if laplace else "gaussian",
         tuple(0.0 if exact else math.sqrt(max(v, 1e-9) / (1 + laplace)) for v in noises),
-        total if public else None,
+        round(total) if public else None,
         cost,
         releases[0].adjacency,
         stamp=stamp,
@@ -196,7 +212,7 @@ def _tables(releases: Sequence[Release], cost: Any, stamp: str | None) -> Measur
 def _parts(release: Release) -> tuple[float, float, dict[Scope, tuple[Table, float]]]:
     """People, how well their number is known, and each interaction with its noise."""
     if isinstance(release, Measurements):
-        found = interactions(release)
+        found = among_answered(interactions(release))
         noise = 0.0 if release.noise == "none" else 1.0
         parts = zip(found.scopes, found.values, found.variances, strict=True)
         known = {scope: (value, noise * variance) for scope, value, variance in parts}
@@ -216,7 +232,8 @@ def _parts(release: Release) -> tuple[float, float, dict[Scope, tuple[Table, flo
 
 
 def _card(
-    pooled: Release,
+    pooled: Pooled,
+    releases: Sequence[Release | ItemSums],
     cards: Sequence[Card | None],
     labels: Sequence[str],
     overlap: bool,
@@ -225,10 +242,10 @@ def _card(
     units = {card.unit for card in known}
     budgets = [card.budget for card in known]
     budget = None if overlap or len(known) < len(cards) else _largest(budgets)
-    sentences = [
-        f"{label}: {'not known' if card is None else card.promise()}"
-        for label, card in zip(labels, cards, strict=True)
-    ]
+    sites = tuple(
+        Site(label, _people(release), (card or _bare(release)).promise())
+        for label, release, card in zip(labels, releases, cards, strict=True)
+    )
     if overlap:
         rule = "A person may be in several sites: the costs add up."
     else:
@@ -242,5 +259,16 @@ def _card(
         noise=pooled.noise,
         rows=pooled.total,
         levels_are_public=any(card.levels_are_public for card in known),
-        notes=(rule, *sentences),
+        notes=(rule,),
+        sites=sites,
     )
+
+
+def _bare(release: Release | ItemSums) -> Card:
+    return Card(adjacency=release.adjacency, cost=release.cost)
+
+
+def _people(release: Release | ItemSums) -> int | float:
+    """How many people, as a whole number where that is public."""
+    people = release.rows if isinstance(release, ItemSums) else _parts(release)[0]
+    return people if release.total is None else round(people)

@@ -12,14 +12,17 @@ import privfield as pf
 from privfield.data.network.read import read_network
 from privfield.estimation.peers import bank as peer_bank
 from privfield.estimation.peers.bank import Bank, open_bank
-from privfield.estimation.peers.noise import AdditiveNoise, LocalNoise
-from privfield.estimation.peers.one import estimate_peer_effect
+from privfield.estimation.peers.noise import AdditiveNoise, LocalNoise, crossing_law
+from privfield.estimation.peers.one import estimate_peer_effect, objective_bank
 from privfield.estimation.peers.reweighting import Curve
 from privfield.estimation.peers.stations import Simulator
 from privfield.inference.sampling import sample_network
 from privfield.mechanisms.peers.laws import Ladder
-from privfield.mechanisms.peers.release import LocalRelease
+from privfield.mechanisms.peers.objective import PerturbedObjective, Thresholds
+from privfield.mechanisms.peers.release import LocalRelease, ObjectiveRelease
+from privfield.privacy.adjacency import NODE
 from privfield.privacy.noise import NoiseLaw
+from privfield.privacy.terms import Terms
 from releases import measure_network, measure_network_local
 
 SMALL = read_network(nx.watts_strogatz_graph(12, 4, 0.3, seed=2))
@@ -239,6 +242,87 @@ def test_large_networks_are_simulated_near_the_released_value(monkeypatch):
     near = estimate_peer_effect(release, Bank(network))
     for x, y in zip(whole.parameters["beta"], near.parameters["beta"], strict=True):
         assert x == pytest.approx(y, abs=0.05)
+
+
+# -- objective perturbation ------------------------------------------------------------------------
+
+
+def perturbed(network, epsilon, bound, cell=0):
+    """A mechanism, and what it would release at a cell of its grid."""
+    terms = Terms(pf.PureDP(epsilon), "flip-outcome", unit=NODE)
+    mechanism = PerturbedObjective(terms, network=network, bound=bound)
+    plan = mechanism.plan
+    release = ObjectiveRelease(
+        network.digest,
+        mechanism.cost,
+        None,
+        cell,
+        plan.step,
+        plan.bound,
+        plan.epsilon_noise,
+        plan.epsilon_slope,
+        float(plan.ridge),
+        plan.law.scale * float(plan.grain),
+    )
+    return plan, release
+
+
+def sums_of(network, release):
+    """σᵀJσ of all outcomes, and Σ m tanh(g m) one grid point before the released one and there."""
+    states = np.array(list(itertools.product([-1.0, 1.0], repeat=network.nodes)))
+    pulls = states @ network.couplings.toarray()
+    points = [(release.cell - 1) * float(release.step), release.cell * float(release.step)]
+    drawn = np.column_stack([(pulls * np.tanh(g * pulls)).sum(axis=1) for g in points])
+    return np.einsum("si,si->s", states, pulls), drawn
+
+
+@pytest.mark.parametrize("network", [SMALL, SIGNED], ids=["attractive", "signed"])
+def test_the_law_of_a_released_grid_point_is_the_mechanisms(network):
+    """Against thresholds in whole numbers and the discrete law of the noise."""
+    rng = np.random.default_rng(0)
+    states = np.array(list(itertools.product([-1, 1], repeat=network.nodes)), np.int8)
+    for cell in (0, 1, 40, 128):
+        plan, release = perturbed(network, 3.0, 0.5, cell)
+        logs, at_most, at_least = crossing_law(release, *sums_of(network, release))
+        noise = AdditiveNoise(plan.law)
+        for row in rng.choice(len(states), 5, replace=False):
+            exact = Thresholds(network, states[row], plan)
+            reached = [float(noise.at_least(np.array(float(exact[g])))) for g in (cell - 1, cell)]
+            below = 1.0 if cell == plan.cells else reached[1]
+            above = 1.0 if cell == 0 else 1 - reached[0]
+            assert at_most[row] == pytest.approx(below, abs=1e-9)
+            assert at_least[row] == pytest.approx(above, abs=1e-9)
+            assert np.exp(logs[row]) == pytest.approx(below + above - 1, abs=1e-9)
+
+
+def test_intervals_of_objective_perturbation_cover_by_enumeration():
+    """Over all outcomes of 12 nodes and all grid points, 50% intervals: no chance in it."""
+    beta, held, kept = 0.7, 0.0, 0.0
+    values = enumerate_statistic(SMALL)
+    weights = np.exp(beta * values / 2)
+    weights /= weights.sum()
+    plan = perturbed(SMALL, 60.0, 1.5)[0]
+    for cell in range(plan.cells + 1):
+        release = perturbed(SMALL, 60.0, 1.5, cell)[1]
+        if cell % 4 == 0 or cell == 1:  # ends change little from point to point
+            bank = objective_bank(release, SMALL)
+            low, high = estimate_peer_effect(release, bank, bound=1.5, level=0.5).interval
+        chance = weights @ np.exp(crossing_law(release, *sums_of(SMALL, release))[0])
+        kept += chance
+        held += chance * (low <= beta <= high)
+    assert kept == pytest.approx(1, abs=1e-9)
+    assert 0.49 < held < 0.8
+
+
+def test_a_simulated_curve_gives_the_same_interval():
+    """The seed of the curve is public and fixed by the network: no chance in it."""
+    release = perturbed(SMALL, 40.0, 3.0, 200)[1]
+    exact = estimate_peer_effect(release, objective_bank(release, SMALL), bound=3.0)
+    step = float(release.step)
+    bank = Bank(SMALL, at=(199 * step, 200 * step), exact=False)
+    simulated = estimate_peer_effect(release, bank, bound=3.0)
+    assert simulated.interval == pytest.approx(exact.interval, abs=0.1)
+    assert simulated.beta == pytest.approx(exact.beta, abs=0.1)
 
 
 def test_simulator_restarts_where_it_was_and_reads_fields():

@@ -8,8 +8,8 @@ import pytest
 from scipy.optimize import linprog, minimize, nnls
 
 import privfield as pf
-from privfield.estimation.tables.cgm import cgm, discrepancy, dual_e_step, duality_gap, nlbp
-from privfield.estimation.tables.naive import maximum_likelihood
+from privfield.estimation.tables.cgm import cgm, dual_e_step, law_of, nlbp
+from privfield.estimation.tables.naive import maximum_likelihood, naive_mle
 from privfield.estimation.tables.observed import observe
 from privfield.inference.engine import Engine
 
@@ -70,6 +70,11 @@ def log_noise(seen, counts):
     """log p(y|n) up to a constant, from the definition."""
     left = seen.keep(seen.counts - counts) / seen.scale
     return -np.abs(left).sum() if seen.laplace else -(left**2).sum() / 2
+
+
+def discrepancy(seen, counts):
+    """The size of the residuals, in units of the noise."""
+    return -log_noise(seen, counts) * (1 if seen.laplace else 2)
 
 
 def entropy(q):
@@ -181,7 +186,7 @@ def test_the_dual_does_not_stall_where_noise_is_small(scale, seed):
     theta = np.random.default_rng(seed).normal(0, 0.3, engine.parameters)
     step, counts = dual_e_step(engine, seen, theta)
     gap = dual_value(engine, seen, theta, step) - chain_value(LINE, seen, theta, counts)
-    assert gap == pytest.approx(duality_gap(seen, step, counts), abs=1e-6)
+    assert gap == pytest.approx(law_of(seen).gap(step, seen.counts - counts), abs=1e-6)
     assert 0 <= gap <= 0.01
 
 
@@ -214,7 +219,8 @@ def test_the_gradient_of_the_dual(m, inference, monkeypatch):
     value, slope = caught[0](u)
     assert value == pytest.approx(dual_value(engine, seen, theta, seen.keep(u / seen.scale)))
     step = 1e-3
-    for cell, shift in enumerate(step * np.eye(u.size)):
+    for cell in rng.choice(u.size, min(u.size, 8), replace=False):
+        shift = step * np.eye(u.size)[cell]
         rise = caught[0](u + shift)[0] - caught[0](u - shift)[0]
         assert slope[cell] == pytest.approx(rise / (2 * step), abs=2e-3 * np.abs(slope).max())
 
@@ -364,35 +370,90 @@ def test_em_with_nlbp_is_close_to_em_with_the_dual():
     assert one.kl_divergence(two) < 0.02
 
 
-@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
-def test_it_stops_when_the_residuals_are_as_large_as_the_noise(noise):
-    m = noisy(LINE, LINKS, noise, 20.0, total=3000.0)
+@pytest.mark.parametrize("m", SETTINGS)
+def test_by_default_it_maximises_the_posterior_of_tables_and_potentials(m):
+    """-N·KL(q_n ‖ p_θ) + s·(blunted log p(y|n) - κ|θ|²/2), over all joint distributions and θ.
+
+    Blunted noise is quadratic with the variance of the law up to where its slope is that of the
+    law. The reference ascends from the answer and from random places and finds nothing better.
+    """
     seen = observe(m)
-    engine = Engine(LINE, seen.cliques)
-    told = []
-    model = cgm(m, tell=told.append)
-    assert told == list(range(len(told))) and 1 < len(told) < 60
+    engine = Engine(BINARY, seen.cliques)
+    matrix = design(BINARY, seen.cliques)
+    length = max(1.0, 0.25 * seen.scale.min())
+    answer = engine.join(cgm(m).log_potentials)
 
-    def size(found):
-        counts = seen.total * engine.run(engine.join(found.log_potentials))[1]
-        return discrepancy(seen, counts)
+    def loss(left):
+        if not seen.laplace:
+            return ((seen.keep(left) / seen.scale) ** 2).sum() / 2
+        left, b = np.abs(left), seen.scale
+        return np.where(left < 2 * b, left**2 / (4 * b**2), left / b - 1).sum()
 
-    assert size(model) <= seen.cells == 48
-    assert size(cgm(m, iterations=len(told) - 1)) > seen.cells
-    same = cgm(m, iterations=len(told))
-    assert all(
-        (a == b).all() for a, b in zip(model.log_potentials, same.log_potentials, strict=True)
-    )
+    def value(x):
+        theta, logits = x[: answer.size], x[answer.size :]
+        q, p = (np.exp(each - each.max()) for each in (logits, matrix.T @ theta))
+        q, p = q / q.sum(), p / p.sum()
+        apart = seen.total * (q @ np.log(q / p))
+        fit = loss(seen.counts - seen.total * (matrix @ q))
+        return apart + length * (fit + (seen.prior * theta) @ theta / 2)
+
+    rng = np.random.default_rng(5)
+    at = np.concatenate([answer, matrix.T @ answer])
+    starts = [at, *(at + rng.normal(0, 1, at.size) for _ in range(3))]
+    found = [minimize(value, start, method="BFGS", options={"gtol": 1e-7}) for start in starts]
+    best = min(found, key=lambda each: each.fun).x[: answer.size]
+    one, two = (seen.total * engine.run(theta)[1] for theta in (answer, best))
+    assert np.abs(one - two).max() < 0.1 * seen.scale.min()
 
 
-def test_the_discrepancy_of_noise_alone_is_the_number_of_cells():
-    """Mean of 200 draws of 48 cells: 6 standard errors, a false alarm below 2e-9; seed fixed."""
-    rng = np.random.default_rng(1)
-    for noise, draw, spread in (("laplace", rng.laplace, 1.0), ("gaussian", rng.normal, 2**0.5)):
-        seen = observe(noisy(LINE, LINKS, noise, 4.0))
-        counts = seen.counts
-        found = [discrepancy(seen, counts - draw(0, 4.0, 48)) for _ in range(200)]
-        assert np.mean(found) == pytest.approx(48, abs=6 * spread * (48 / 200) ** 0.5)
+def test_the_blunted_law_and_its_dual():
+    """The gradient of the loss, its conjugate in the gap, and the slope of the law far out."""
+    seen = observe(noisy(BINARY, CHAIN, "laplace", 4.0))
+    law = law_of(seen, blunted=True)
+    left = np.array([0.0, 1.0, -5.0, 8.0, 9.0, -100.0, 3.0, 7.9])
+    np.testing.assert_allclose(law.pull(left), np.clip(left / 32, -0.25, 0.25))
+    assert law.gap(law.pull(left), left) == pytest.approx(0, abs=1e-12)
+    rng = np.random.default_rng(0)
+    loss = np.where(np.abs(left) < 8, left**2 / 64, np.abs(left) / 4 - 1).sum()
+    for step in rng.uniform(-0.25, 0.25, (20, 8)):
+        assert law.gap(step, left) == pytest.approx(loss + 16 * step @ step - step @ left)
+    sharp = law_of(seen)
+    np.testing.assert_allclose(sharp.pull(left), np.sign(left) / 4)
+    np.testing.assert_allclose(law_of(seen, 3.0).pull(left), 3 * sharp.pull(left))
+
+
+def test_it_is_closer_to_the_truth_than_naive_maximum_likelihood():
+    """A small setting of the paper's Figure 2: potentials from Dirichlet(1), Laplace noise.
+
+    The geometric mean over 12 models is 0.88; with 1, 10 or 30 rounds as printed it is 15, 1.03 and
+    1.57, with the sharp law of the noise 1.06. Seeds fixed, so nothing alarms by chance.
+    """
+    ratios = []
+    schema = pf.Schema(dict.fromkeys("abcd", 5))
+    cliques = [("a", "b"), ("b", "c"), ("c", "d"), ("a", "c"), ("b", "d")]
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        potentials = np.log(rng.dirichlet(np.ones(25), 5)).reshape(5, 5, 5)
+        truth = pf.MarkovRandomField(schema, cliques, list(potentials))
+        scale = 5.0
+        tables = [
+            rng.multinomial(2000, truth.marginal(clique).ravel()).reshape(5, 5)
+            + rng.laplace(0, scale, (5, 5))
+            for clique in cliques
+        ]
+        m = pf.Measurements.from_tables(
+            schema, cliques, tables, noise="laplace", scale=scale, total=2000
+        )
+        ratios.append(truth.kl_divergence(cgm(m)) / truth.kl_divergence(naive_mle(m)))
+    assert np.exp(np.mean(np.log(ratios))) < 1
+
+
+@pytest.mark.parametrize("scale", [0.5, 6.0, 60.0])
+def test_with_fading_damping_nlbp_ends_where_the_dual_does(scale):
+    """Whether noise is small or large beside the counts; constant damping ends elsewhere."""
+    m = noisy(LINE, LINKS, "laplace", scale, total=3000.0)
+    one, two = (cgm(m, e_step=name) for name in ("dual", "nlbp"))
+    assert one.kl_divergence(two) < 1e-3
 
 
 def test_an_unknown_total_is_estimated():
@@ -416,8 +477,6 @@ def test_only_interactions_were_released():
         ** 2
     )
     assert discrepancy(seen, counts) == pytest.approx(best, rel=0.02, abs=0.02)
-    stopped = cgm(centred())
-    assert all(np.isfinite(table).all() for table in stopped.log_potentials)
 
 
 @pytest.mark.parametrize("e_step", ["dual", "nlbp"])

@@ -1,5 +1,7 @@
 """Naive maximum likelihood, against iterative proportional fitting and quadratic programs."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,6 +12,7 @@ from scipy.optimize import minimize
 import privfield as pf
 from privfield.estimation.tables.naive import maximum_likelihood, naive_mle, onto_simplex
 from privfield.inference.engine import Engine
+from privfield.planning.theorems import proposition_3, proposition_4
 from small_models import enumerate_model, enumerated_marginal
 
 SCHEMA = pf.Schema({"a": 2, "b": 3, "c": 2})
@@ -116,6 +119,61 @@ def test_the_objective_and_its_gradient(inference, monkeypatch):
         assert slope[cell] == pytest.approx(rise / (2 * step), abs=1e-5)
 
 
+@pytest.mark.parametrize("cliques", [CHAIN, TRIANGLE])
+def test_by_default_it_is_consistent(cliques):
+    """KL to the enumerated truth falls like 1/N or faster, and the ridge with it.
+
+    With a ridge of 0.001 it would stop at 3e-5 and 9e-5. Seeds fixed.
+    """
+    rng = np.random.default_rng(8)
+    tables = [rng.normal(0, 1, table_of(joint_table(), clique).shape) for clique in cliques]
+    truth = pf.MarkovRandomField(SCHEMA, cliques, tables)
+    joint = joint_of(truth)
+    found = []
+    for total in (1e3, 1e4, 1e5, 1e6, 1e7):
+        runs = []
+        for _ in range(5):
+            sampled = rng.multinomial(int(total), joint.ravel()).reshape(joint.shape) / total
+            learned = joint_of(naive_mle(measured(cliques, sampled, total, "laplace", 3.0, rng)))
+            runs.append((joint * np.log(joint / learned)).sum())
+        found.append(np.median(runs))
+    assert all(later < earlier / 4 for earlier, later in pairwise(found))
+
+
+def test_with_much_data_the_error_of_a_cell_is_that_of_proposition_4():
+    """Mean squared error over 60 releases of 10⁵ people, against the calculator of the paper.
+
+    A model that binds tables together has less error than single cells. Seeds are fixed.
+    """
+    joint, total, epsilon = joint_table(3), 100_000, 0.05
+    rng = np.random.default_rng(2)
+    scale = proposition_3(len(CHAIN)) / epsilon
+    errors = []
+    for _ in range(60):
+        sampled = rng.multinomial(total, joint.ravel()).reshape(joint.shape) / total
+        model = naive_mle(measured(CHAIN, sampled, total, "laplace", scale, rng))
+        errors.append([(model.marginal(c) - table_of(joint, c)) ** 2 for c in CHAIN])
+    told = [
+        [proposition_4(p, total, len(CHAIN), epsilon) for p in table_of(joint, c).ravel()]
+        for c in CHAIN
+    ]
+    assert np.mean(errors) < 1.1 * np.mean(told)
+    assert np.mean(errors) > 0.3 * np.mean(told)
+
+
+def test_the_default_ridge_leaves_about_the_noise_to_a_cell_that_noise_emptied():
+    """One table: n = κ·b·log(n̄/n) has the answer n = b, up to what normalisation takes."""
+    schema = pf.Schema({"a": 10, "b": 10})
+    for scale in (5.0, 20.0, 80.0):
+        table = np.full((10, 10), 1000.0)
+        table[3, 4] = -scale
+        m = pf.Measurements.from_tables(
+            schema, [("a", "b")], [table], noise="laplace", scale=scale, total=99_000
+        )
+        count = 99_000 * naive_mle(m).marginal(("a", "b"))[3, 4]
+        assert count == pytest.approx(scale, rel=0.05)
+
+
 def test_a_start_changes_nothing_but_the_way():
     engine = Engine(SCHEMA, [(0, 1), (2, 1)])
     shares = engine.join([table_of(joint_table(4), clique) for clique in CHAIN])
@@ -181,7 +239,7 @@ def test_projection_of_what_is_one_already_and_of_extremes():
     assert (onto_simplex(np.array([1e20, 1e20])) == [0.5, 0.5]).all()
 
 
-@pytest.mark.parametrize("ridge", [0, -1, float("nan"), float("inf"), "much", None, True])
+@pytest.mark.parametrize("ridge", [0, -1, float("nan"), float("inf"), "much", True])
 def test_a_bad_ridge(ridge):
     with pytest.raises(pf.InputError, match="ridge must be a number above 0; got"):
         naive_mle(measured(CHAIN, joint_table()), ridge=ridge)

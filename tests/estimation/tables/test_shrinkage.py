@@ -1,6 +1,7 @@
 """The default estimate: its equations, its limits, and what is known of some cases."""
 
 import dataclasses
+import itertools
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -64,6 +65,11 @@ def exactly(monkeypatch):
     return converge
 
 
+def least_pull(noise):
+    """s in λ = (s + v/(Nμ))/τ², as the guide states it."""
+    return np.maximum(1.0, 0.4 * np.sqrt(noise))
+
+
 def is_finite(model):
     return all(np.isfinite(table).all() for table in model.log_potentials)
 
@@ -74,7 +80,7 @@ def is_finite(model):
 @pytest.mark.parametrize("prior", [{1: 1.0, 2: 0.25}, {1: 8.0, 2: 4.0}, {1: 0.01, 2: 0.01}])
 @pytest.mark.parametrize("scale", [1.0, 10.0])
 def test_the_fixed_point(exactly, prior, scale):
-    """y - Nμ = λθ with λ = (1 + v/(Nμ))/τ², of which only interactions were observed."""
+    """y - Nμ = λθ with λ = (s + v/(Nμ))/τ², of which only interactions were observed."""
     parts = interactions(tables_of(random_model(), 1000.0, scale))
     fit = exactly(parts, prior)
     problem = problem_of(parts)
@@ -84,7 +90,7 @@ def test_the_fixed_point(exactly, prior, scale):
     )
     mu = np.concatenate([fit.model.marginal(clique).ravel() for clique in fit.model.cliques])
     noise = np.repeat(parts.variances, [v.size for v in parts.values])
-    ridge = (1 + noise / (1000 * mu)) / tau
+    ridge = (least_pull(noise) + noise / (1000 * mu)) / tau
     left = problem.counts - 1000 * mu - ridge * theta
     np.testing.assert_allclose(problem.lift.centred(left), 0, atol=1e-3)
     np.testing.assert_allclose(problem.lift.centred(theta), theta, atol=1e-12)
@@ -128,13 +134,13 @@ def test_the_gradient_of_a_round(inference, monkeypatch):
 @pytest.mark.parametrize("noise", [0.1, 20.0, 500.0])
 @pytest.mark.parametrize("tau", [0.05, 1.0, 16.0])
 def test_freedom_is_the_derivative_of_the_scalar_fixed_point(people, noise, tau):
-    """N·μ₀·e^θ + (1 + v/(N·μ₀·e^θ))·θ/τ² = y, solved for y a little lower and higher."""
+    """N·μ₀·e^θ + (s + v/(N·μ₀·e^θ))·θ/τ² = y, solved for y a little lower and higher."""
 
     def count(theta):
         return people * 0.1 * np.exp(theta)
 
     def seen(theta):
-        return count(theta) + (1 + noise / count(theta)) * theta / tau
+        return count(theta) + (least_pull(noise) + noise / count(theta)) * theta / tau
 
     for theta in (-0.5, 0.0, 0.4, 0.9):
         y, step = seen(theta), 1e-5
@@ -143,7 +149,7 @@ def test_freedom_is_the_derivative_of_the_scalar_fixed_point(people, noise, tau)
             for move in (-step, step)
         ]
         expected = (count(around[1]) - count(around[0])) / (2 * step)
-        known = SimpleNamespace(total=people, noise=np.array([noise]))
+        known = SimpleNamespace(total=people, noise=np.array([noise]), least=least_pull(noise))
         weights = np.array([count(theta) / people])
         (found,) = shrinkage._Problem._freedom(known, np.array([theta]), weights, np.array([tau]))
         assert 0 < expected < shrinkage._MOST_FREEDOM
@@ -151,7 +157,7 @@ def test_freedom_is_the_derivative_of_the_scalar_fixed_point(people, noise, tau)
 
 
 def test_freedom_is_limited_where_a_cell_could_jump():
-    known = SimpleNamespace(total=100.0, noise=np.array([400.0]))
+    known = SimpleNamespace(total=100.0, noise=np.array([400.0]), least=8.0)
     found = shrinkage._Problem._freedom(known, np.array([3.0]), np.array([0.01]), np.array([1.0]))
     assert found == [shrinkage._MOST_FREEDOM]
 
@@ -222,12 +228,12 @@ def test_interactions_that_noise_covers_leave_the_main_effects():
 
 
 def test_shrinking_helps_where_noise_is_large():
-    """Against naive estimates on 20 small models, as the geometric mean of KL ratios."""
+    """Against tables taken as they are, 20 small models: the geometric mean of KL ratios."""
     ratios = []
     for seed in range(20):
         truth = random_model(seed=seed)
         m = tables_of(truth, 1000.0, 60.0, seed)
-        naive = pf.estimate(m, "naive-mle")
+        naive = pf.estimate(m, "naive-mle", ridge=1e-3)
         ratios.append(truth.kl_divergence(pf.estimate(m)) / truth.kl_divergence(naive))
     assert np.exp(np.mean(np.log(ratios))) < 0.5
 
@@ -353,33 +359,36 @@ def test_exact_inference_keeps_to_max_bytes():
 # What was measured before: guards, not claims
 
 
-@pytest.mark.parametrize(
-    ("graph", "people", "epsilon", "kl"),
-    [
-        ("chain3", 1000, "1", 5.33),
-        ("chain3", 1000000, "1", 0.0027),
-        ("er", 10000, "1", 0.608),
-        ("er", 100000, "0.5", 0.0918),
-    ],
-)
-def test_shared_cases(graph, people, epsilon, kl):
-    """Nothing is random here: the noisy tables are stored."""
-    path = CASES / f"{graph}_N{people}_eps{epsilon}_r0.npz"
-    if not path.exists():
+MBI = {  # KL of mbi's default, for 1,000 to a million people, and ε of 0.1, 0.5 and 1 for each
+    "er": [86.9, 170, 147, 21.3, 5.34, 1.47, 1.32, 0.0894, 0.0497, 0.0398, 0.0279, 0.028],
+    "chain3": [69.7, 189, 276, 24.7, 11.6, 3.19, 2.86, 0.205, 0.117, 0.11, 0.0819, 0.0803],
+}
+
+
+def test_shared_cases():
+    """Against mbi's default on the same stored tables: nothing is random here."""
+    if not CASES.exists():
         pytest.skip("the shared cases are not here")
-    with np.load(path) as case, np.load(CASES / f"{graph}_truth.npz") as truth:
-        schema = pf.Schema({f"v{i}": int(case["K"]) for i in range(int(case["T"]))})
-        edges = [(f"v{a}", f"v{b}") for a, b in case["edges"]]
-        m = pf.Measurements.from_tables(
-            schema,
-            edges,
-            list(case["y"]),
-            noise="laplace",
-            scale=float(case["scale"]),
-            total=people,
-        )
-        true = pf.MarkovRandomField(schema, edges, list(truth["theta"]))
-    assert true.kl_divergence(pf.estimate(m)) < 1.3 * kl
+    ratios = []
+    for graph, theirs in MBI.items():
+        settings = itertools.product((1_000, 10_000, 100_000, 1_000_000), ("0.1", "0.5", "1"))
+        for (people, epsilon), kl in zip(settings, theirs, strict=True):
+            path = CASES / f"{graph}_N{people}_eps{epsilon}_r0.npz"
+            with np.load(path) as case, np.load(CASES / f"{graph}_truth.npz") as truth:
+                schema = pf.Schema({f"v{i}": int(case["K"]) for i in range(int(case["T"]))})
+                edges = [(f"v{a}", f"v{b}") for a, b in case["edges"]]
+                m = pf.Measurements.from_tables(
+                    schema,
+                    edges,
+                    list(case["y"]),
+                    noise="laplace",
+                    scale=float(case["scale"]),
+                    total=people,
+                )
+                true = pf.MarkovRandomField(schema, edges, list(truth["theta"]))
+            ratios.append(true.kl_divergence(pf.estimate(m)) / kl)
+    assert np.exp(np.mean(np.log(ratios))) < 0.186
+    assert max(ratios) < 1.08  # 1.047; where a solve stops depends on the processor, too
 
 
 # Real tables: many columns, rare and empty levels
@@ -447,8 +456,8 @@ def unexplained(parts, found):
         fitted = total * found.model.marginal([parts.schema.names[scope[0]]])
         released = value + total / value.size
         expected = np.maximum(np.maximum(fitted, released), 1.0)
-        pull = (1 + variance / np.maximum(fitted, 1.0)) / found.prior[1] * abs(theta)
-        gap = abs(fitted - released) - 2 * pull
+        pull = least_pull(variance) + variance / np.maximum(fitted, 1.0)
+        gap = abs(fitted - released) - 2 * pull * abs(theta) / found.prior[1]
         worst = max(worst, float((gap / np.sqrt(variance + expected)).max()))
     return worst
 

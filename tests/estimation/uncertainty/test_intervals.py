@@ -15,6 +15,7 @@ from privfield.estimation.uncertainty.coordinates import (
     coordinates,
     numbers_of,
 )
+from privfield.estimation.uncertainty.counted import counted
 from privfield.estimation.uncertainty.intervals import (
     plain_edges,
     plain_marginals,
@@ -221,6 +222,15 @@ def test_draws_scatter_as_the_law_says():
     assert (np.abs(values.std(axis=0) / spread - 1) < 0.22).all()
     with pytest.raises(pf.InputError, match="count"):
         known_law.draws(0)
+
+
+def test_there_are_no_draws_where_noise_rules():
+    """1,000 people, ε = 0.05: the error of a link is 0.5 and more, whatever noise comes out."""
+    rows = np.random.default_rng(0).choice([-1, 1], (1000, 6))
+    model = pf.IsingLearner(pf.ApproxDP(0.05, 1e-6), method="moments").fit(rows).model_
+    for draws in (lambda: model.draws(2), lambda: pf.bootstrap(model.measurements)):
+        with pytest.raises(pf.InputError, match="draws: too much noise"):
+            draws()
 
 
 # -- the algebra, against enumeration --------------------------------------------------------------
@@ -459,8 +469,61 @@ def test_shares_of_rare_levels_reach_as_far_as_the_noise():
     (found,) = uncertainty(pf.estimate(m), m).marginals()
     # (N + y₁ − y₀)/2N is the share; two cells of variance 2·5² make its deviation √100/200
     assert found.estimate == (1, 0) and found.low[1] == 0 and found.high[0] == 1
-    assert -0.005 + 1.95 * 0.05 < found.high[1] < -0.005 + 2.3 * math.sqrt(0.05**2 + 0.01**2)
+    end = found.high[1]
+    assert 1.95 < end / math.sqrt(0.05**2 + end * (1 - end) / 100) < 2.3
     assert math.isclose(found.low[0], 1 - found.high[1], rel_tol=1e-9)
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+def test_shares_that_noise_took_out_of_their_range_are_covered(noise):
+    """3% of 300 people under noise of 30: of 200 intervals none is a point, few miss.
+
+    If 6% miss, more than the limit do so in one run of 10⁷.
+    """
+    from scipy.stats import binom
+
+    schema, share, people, deviation = pf.Schema({"a": 2, "b": 2}), 0.03, 300, 30.0
+    model = pf.MarkovRandomField(schema, [("a", "b")], [np.zeros((2, 2))])
+    truth = np.outer([1 - share, share], [0.5, 0.5])
+    scale = deviation / math.sqrt(2) if noise == "laplace" else deviation
+    rng, studies = np.random.default_rng(), 200
+    missed = dict.fromkeys(["share", "pair", "given"], 0)
+    for _ in range(studies):
+        draw = rng.laplace if noise == "laplace" else rng.normal
+        table = rng.multinomial(people, truth.ravel()).reshape(2, 2) + draw(0, scale, (2, 2))
+        m = pf.Measurements.from_tables(
+            schema, [("a", "b")], [table], noise=noise, scale=scale, total=people
+        )
+        known = counted(model, m)
+        single = known.marginals()[0]
+        answers = {
+            "share": (single.low[1], single.estimate[1], single.high[1], share),
+            "pair": _ends(known.probability({"a": "1", "b": "1"}, {}), share / 2),
+            "given": _ends(known.probability({"b": "1"}, {"a": "1"}), 0.5),
+        }
+        for key, (low, estimate, high, right) in answers.items():
+            assert 0 <= low <= estimate <= high <= 1
+            assert high - low > deviation / people  # nowhere shorter than the noise
+            missed[key] += not low <= right <= high
+    assert max(missed.values()) <= binom.isf(1e-7, studies, 0.06), missed
+
+
+def _ends(answer, right):
+    return answer.low, answer.estimate, answer.high, right
+
+
+def test_farther_out_of_range_says_no_more():
+    schema = pf.Schema({"a": 2})
+    model = pf.MarkovRandomField(schema, [("a",)], [np.zeros(2)])
+    highs = []
+    for rare in (0, -20, -2000):
+        m = pf.Measurements.from_tables(
+            schema, [("a",)], [[100 - rare, rare]], noise="gaussian", scale=5.0, total=100
+        )
+        (found,) = counted(model, m).marginals()
+        assert found.low[1] == 0 < found.high[1]
+        highs.append(found.high[1])
+    assert highs == pytest.approx([highs[0]] * 3, rel=1e-6)
 
 
 def test_a_noisy_total_moves_shares_too():

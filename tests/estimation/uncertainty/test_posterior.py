@@ -42,7 +42,7 @@ def test_it_finds_the_model_that_has_the_sums(weight):
 def test_one_edge_by_integration():
     """A single coordinate with a spike and a slab: the law without its own factor is exact."""
     here = Linear(np.zeros(1), None, None, np.array([[7.0]]), np.array([2.0]), 0.0)
-    sites = Sites(np.array([1.0]), np.zeros(1))
+    sites = Sites(np.eye(1), np.zeros(1))
     found, mean, covariance = module.propagate(here, sites, [slice(0, 1)], 200)
     v, m = 1 / 7.0, 2 / 7.0  # the likelihood of the coordinate
     spike = found.none * math.exp(-0.5 * m * m / v) / math.sqrt(v)
@@ -53,6 +53,27 @@ def test_one_edge_by_integration():
     assert mean[0] == pytest.approx(chance * inside, abs=0.01)  # π and s² move a little still
     own = module._cavity(mean, covariance, found, slice(0, 1))
     assert own[0][0] == pytest.approx(m) and own[1][0, 0] == pytest.approx(v)
+
+
+def test_one_block_that_is_known_well_in_one_direction_only():
+    """Two contrasts of one pair: mean and covariance are those of the mixture, by integration."""
+    precision, shift = np.array([[40.0, 12.0], [12.0, 5.0]]), np.array([1.0, 1.5])
+    here = Linear(np.zeros(2), None, None, precision, shift, 0.0)
+    sites = Sites(np.eye(2), np.zeros(2))
+    found, mean, covariance = module.propagate(here, sites, [slice(0, 2)], 200)
+    grid = np.linspace(-12, 12, 1201)
+    x, y = np.meshgrid(grid, grid, indexing="ij")
+    points = np.stack([x.ravel(), y.ravel()])
+    logs = shift @ points - 0.5 * (points * (precision @ points)).sum(axis=0)
+    prior = np.exp(-0.5 * (points**2).sum(axis=0) / found.slab) / (2 * math.pi * found.slab)
+    slab = (1 - found.none) * np.exp(logs) * prior * (grid[1] - grid[0]) ** 2
+    whole = slab.sum() + found.none  # the spike is at zero, where the likelihood is one
+    right = points @ slab / whole
+    second = (points * slab) @ points.T / whole
+    assert mean == pytest.approx(right, abs=0.01)  # π and s² move a little still
+    assert covariance == pytest.approx(second - np.outer(right, right), rel=0.05, abs=0.005)
+    own = module._cavity(mean, covariance, found, slice(0, 2))
+    assert own[1] == pytest.approx(np.linalg.inv(precision))
 
 
 def test_curves_of_two_variables_are_those_of_their_table():

@@ -6,68 +6,111 @@ other statistics T(x): levels, and products, squares and first moments of clippe
 
     y ≈ N E[T] + N Cov(T, t) (θ − θ°),   with covariance N Cov(T) + V,
 
-t being the statistics that belong to θ. Expectations come from Gibbs chains, whose rows are clipped
-as those of people are. Their own error counts as noise.
+t being the statistics that belong to θ. Expectations are over all states where these are few, and
+otherwise come from Gibbs chains, whose rows are clipped as those of people are. Their own error
+counts as noise.
+
+Where people left gaps, so do the chains, as often and as often together (`gaps`), but whatever the
+answer would have been. Sums over people are divided by how many answered and multiplied by how many
+of the chains did: what counts are means among those who answered.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privfield.estimation.items.gaps import answered_by, pair_rates
 from privfield.estimation.uncertainty.coordinates import contrasts
 from privfield.estimation.uncertainty.posterior import Linear
 from privfield.estimation.uncertainty.statistics import Statistics
 from privfield.inference.factors import Table
 from privfield.inference.sampling.ordinal import OrdinalChains
 from privfield.mechanisms.items.scoring import GRID, clipped, scored_rows, standard
-from privfield.mechanisms.items.sums import ItemSums
+from privfield.mechanisms.items.sums import ItemSums, PooledItems
 from privfield.models.ordinal import OrdinalModel
 
 CHAINS = 4096
 _BURN_IN, _SETTLE, _THIN = 20, 5, 2  # sweeps: at first, after a move, between states
 _PER_NUMBER = 25  # simulated people for each measured number, for covariances
+_PER_CELL = 50  # and in the rarest combination of two answers, in the end
+_MOST_LISTED = 2**23  # numbers in the list of all states
 _DEPENDENT = 2.0  # how many states of a chain tell as much as one person
 _LEAST_SPREAD = 0.2  # of a score, against its own noise
 _LEAST_EIGENVALUE = 0.3
 _TINY = 1e-9
 
 
+@dataclass(frozen=True, eq=False)
+class ItemLinear(Linear):
+    """The sums around a point; `joint` has the means of the products of (1, v).
+
+    `of_sites` are the statistics of each of several sites.
+    """
+
+    joint: Table
+    of_sites: tuple[Statistics, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class _Expected:
+    """Of a field: what is measured, its covariance with the own statistics, and theirs."""
+
+    statistics: Statistics
+    slope: Table
+    own: Table
+    joint: Table
+    drawn: float  # people that it was simulated with, infinite where it is exact
+
+
 class ItemField:
     """Released sums, and chains that simulate what a field would have led to."""
 
-    def __init__(self, sums: ItemSums, rng: np.random.Generator) -> None:
+    def __init__(
+        self, sums: ItemSums, rng: np.random.Generator, like: ItemSums | PooledItems | None = None
+    ) -> None:
+        """Scores v are standardised by the counts of `like`, their own if None."""
         self.sums, self.shape, self.total = sums, sums.schema.shape, sums.rows
         p = len(self.shape)
         self.upper: tuple[NDArray[np.intp], ...] = np.triu_indices(p, 1)
         self.ends = np.cumsum([0, *(levels - 1 for levels in self.shape)])
         noise = [0.0 if sums.noise == "none" else law.deviation for law in sums.laws]
-        found = [
-            standard(counts, noise[0], scores)
-            for counts, scores in zip(sums.levels, sums.model_scores, strict=True)
-        ]
-        self.means, self.spreads = np.array(found).T
-        self.scores = [
-            (scores - mean) / spread
-            for scores, (mean, spread) in zip(sums.model_scores, found, strict=True)
-        ]
+        self.means, self.spreads, self.scores = standardised(sums if like is None else like)
         levels = [contrasts(len(counts)).T @ counts for counts in sums.levels]
         products = [sums.pairs[self.upper], sums.pairs.diagonal()]
         self.measured = np.concatenate(
             [*levels, *(each / GRID**2 for each in products), sums.singles / GRID]
         )
         sizes = [self.singles, self.pairs, p, p]
-        deviations = np.array(noise) / [1, GRID**2, GRID**2, GRID]
+        deviations = np.array(noise[:4]) / [1, GRID**2, GRID**2, GRID]
         self.variances = np.repeat(deviations**2, sizes)
+        self.answered = answered_by(sums, CHAINS, rng)
+        self._among_those_who_answered()
         public = sums.total is not None
         self.total_deviation = 0.0 if public else noise[0] * math.sqrt(sum(self.shape)) / p
         unit = sums.schema.unit
         self.alike = 1.0 if unit is None or unit.rows is None else float(unit.rows)
         self.chains = OrdinalChains(self.scores, CHAINS, rng)
         self._moved = 0
+
+    def _among_those_who_answered(self) -> None:
+        """From sums over people to sums as if as many had answered as of the chains."""
+        p, (first, second) = len(self.shape), self.upper
+        if self.answered is None:
+            self.rates = np.ones((p, p))
+            return
+        shown = self.answered.astype(np.float64)
+        self.rates = np.maximum(shown.T @ shown, 1.0) / CHAINS
+        real = pair_rates(self.sums)
+        pairs, own = (self.rates / real)[first, second], (self.rates / real).diagonal()
+        factors = np.concatenate([np.repeat(own, np.subtract(self.shape, 1)), pairs, own, own])
+        self.measured *= factors
+        self.variances *= factors**2
 
     @property
     def singles(self) -> int:
@@ -101,16 +144,18 @@ class ItemField:
         precision = share * self._precision() + (1 - share) * np.eye(len(self.shape))
         point[self.singles :] = -precision[self.upper]
         for i, (counts, score) in enumerate(zip(self.sums.levels, self.scores, strict=True)):
-            noise = max(1.0, math.sqrt(self.variances[0]))
-            shares = np.maximum(counts / self.total, min(noise / self.total, 0.5 / len(counts)))
+            noise, people = max(1.0, math.sqrt(self.variances[0])), self.sums.answered[i]
+            shares = np.maximum(counts / people, min(noise / people, 0.5 / len(counts)))
             logs = np.log(shares) - (precision[i, i] - 1) * score**2 / 2
             point[self.ends[i] : self.ends[i + 1]] = contrasts(len(counts)).T @ logs
         return point
 
     def _precision(self) -> Table:
         p, (first, second) = len(self.shape), self.upper
+        own = self.rates.diagonal()
+        shares = np.concatenate([self.rates[self.upper], own, own])
         products, squares, means = np.split(
-            self.measured[self.singles :] / self.total, [self.pairs, self.pairs + p]
+            self.measured[self.singles :] / (self.total * shares), [self.pairs, self.pairs + p]
         )
         spread = np.sqrt(np.maximum(squares - means**2, _LEAST_SPREAD))
         found = (products - means[first] * means[second]) / (spread[first] * spread[second])
@@ -143,53 +188,140 @@ class ItemField:
         sums = self.sums
         return OrdinalModel(sums.schema, weights, own, sums.model_scores, stamp=sums.stamp)
 
-    def linear(self, point: Table, people: float = 0.0) -> Linear:
+    def linear(self, point: Table, people: float = 0.0) -> ItemLinear:
         """The sums around a point; their expectations from at least so many simulated people."""
+        found = self._simulated(point, people) if self.listed is None else self._over_all(point)
+        simulated = _DEPENDENT * self.total / found.drawn
+        statistics, slope = found.statistics, self.total * found.slope
+        varying = (self.alike + simulated) * self.total * statistics.covariance
+        varying += self.total_deviation**2 * np.outer(statistics.mean, statistics.mean)
+        varying[np.diag_indices_from(varying)] += self.variances + _TINY * np.trace(varying)
+        gap = self.measured - self.total * statistics.mean
+        weights = np.linalg.solve(varying, np.column_stack([slope, gap]))
+        precision = statistics.correction * slope.T @ weights[:, :-1]
+        precision = (precision + precision.T) / 2
+        shift = statistics.correction * weights[:, :-1].T @ gap + precision @ point
+        sampling, misfit = self.total * found.own, float(gap @ weights[:, -1])
+        return ItemLinear(point, statistics, sampling, precision, shift, misfit, found.joint)
+
+    def states(self) -> Any:
+        """Where the chains are."""
+        return self.chains.codes.copy()
+
+    def go_on_from(self, states: Any) -> None:
+        """Put the chains there."""
+        self.chains.go_on_from(states)
+
+    def again(self, rng: np.random.Generator) -> ItemField:
+        """The same with random numbers of its own."""
+        found = ItemField(self.sums, rng)
+        found.go_on_from(self.states())
+        return found
+
+    def parts(self, at: ItemLinear) -> list[tuple[ItemField, Statistics]]:
+        """Each site, and what was expected of it."""
+        return [(self, at.statistics)]
+
+    @cached_property
+    def listed(self) -> tuple[Table, Table, Table] | None:
+        """Of every state, where these are few: what is measured, the coordinates' statistics, v."""
+        width = len(self.measured) + self.size
+        if self.answered is not None or math.prod(self.shape) * width > _MOST_LISTED:
+            return None
+        codes = np.indices(self.shape).reshape(len(self.shape), -1)
+        return self._measured(codes), self._own(codes), self._values(codes)
+
+    def _over_all(self, point: Table) -> _Expected:
+        assert self.listed is not None
+        measured, own, values = self.listed
+        logs = own @ point
+        chances = np.exp(logs - logs.max())
+        chances /= chances.sum()
+        mean, inner = chances @ measured, chances @ own
+        apart, weighted = measured - mean, chances[:, None] * (own - inner)
+        covariance = apart.T @ (chances[:, None] * apart)
+        joint = _joint(values, chances)
+        statistics = Statistics(mean, covariance)
+        return _Expected(statistics, apart.T @ weighted, own.T @ weighted, joint, math.inf)
+
+    def _simulated(self, point: Table, people: float) -> _Expected:
         weights, thresholds = self.unpacked(point)
         self.chains.sweep(weights, thresholds, _SETTLE if self._moved else _BURN_IN)
         self._moved += 1
         size, own = len(self.measured), self.size
-        wide = math.ceil(_PER_NUMBER * size / CHAINS)
+        few = max(_PER_NUMBER * size, min(_PER_CELL / self._rarest, people))
+        wide = math.ceil(few / CHAINS)
         takes = max(wide, math.ceil(people / CHAINS))
-        total, inner = np.zeros(size), np.zeros(own)
+        total, wider, inner = np.zeros(size), np.zeros(size), np.zeros(own)
         squares, mixed = np.zeros((size, size)), np.zeros((size, own))
-        wider = np.zeros(size)
+        inside, joint = np.zeros((own, own)), np.zeros((len(self.shape) + 1,) * 2)
         for take in range(takes):
             self.chains.sweep(weights, thresholds, _THIN)
-            statistics, features = self._features(take < wide)
+            statistics = self._measured(self.chains.codes).astype(np.float32)
             total += statistics.sum(axis=0, dtype=np.float64)
-            if features is not None:
+            joint += _joint(self._values(self.chains.codes))
+            if take < wide:
+                features = self._own(self.chains.codes).astype(np.float32)
                 wider += statistics.sum(axis=0, dtype=np.float64)
                 inner += features.sum(axis=0, dtype=np.float64)
                 squares += statistics.T @ statistics
                 mixed += statistics.T @ features
+                inside += features.T @ features
         count, drawn = wide * CHAINS, takes * CHAINS
-        mean, wider, inner = total / drawn, wider / count, inner / count
-        covariance = squares / count - np.outer(wider, wider)
-        slope = self.total * (mixed / count - np.outer(wider, inner))
-        return self._around(point, Statistics(mean, covariance, count), slope, drawn)
+        wider, inner = wider / count, inner / count
+        found = Statistics(total / drawn, squares / count - np.outer(wider, wider), count)
+        slope = mixed / count - np.outer(wider, inner)
+        own_covariance = inside / count - np.outer(inner, inner)
+        return _Expected(found, slope, own_covariance, joint / takes, drawn)
 
-    def _around(self, point: Table, found: Statistics, slope: Table, drawn: int) -> Linear:
-        simulated = _DEPENDENT * self.total / drawn
-        varying = (self.alike + simulated) * self.total * found.covariance
-        varying += self.total_deviation**2 * np.outer(found.mean, found.mean)
-        varying[np.diag_indices_from(varying)] += self.variances + _TINY * np.trace(varying)
-        gap = self.measured - self.total * found.mean
-        weights = np.linalg.solve(varying, np.column_stack([slope, gap]))
-        precision = found.correction * slope.T @ weights[:, :-1]
-        precision = (precision + precision.T) / 2
-        shift = found.correction * weights[:, :-1].T @ gap + precision @ point
-        return Linear(point, found, precision, precision, shift, float(gap @ weights[:, -1]))
+    @cached_property
+    def _rarest(self) -> float:
+        """About how common the rarest combination of two levels is."""
+        least: list[float] = [
+            max(float(counts.min()), 1.0) / people
+            for counts, people in zip(self.sums.levels, self.sums.answered, strict=True)
+        ]
+        return math.prod(sorted(least)[:2])
 
-    def _features(self, both: bool) -> tuple[NDArray[np.float32], NDArray[np.float32] | None]:
-        """What is measured of each simulated person, and the statistics of the coordinates."""
-        codes, (first, second) = self.chains.codes, self.upper
+    def _measured(self, codes: NDArray[np.intp]) -> Table:
+        """What is measured of people with these codes."""
+        first, second = self.upper
         levels = [contrasts(k)[c] for k, c in zip(self.shape, codes, strict=True)]
-        rows = clipped(scored_rows(codes, self.sums.scores), self.sums.square) / GRID  # type: ignore[arg-type]
-        parts = [*levels, rows[:, first] * rows[:, second], rows**2, rows]
-        measured = np.concatenate(parts, axis=1).astype(np.float32)
-        if not both:
-            return measured, None
-        values = np.stack([s[c] for s, c in zip(self.scores, codes, strict=True)], axis=1)
-        own = [*levels, values[:, first] * values[:, second]]
-        return measured, np.concatenate(own, axis=1).astype(np.float32)
+        whole, square = scored_rows(codes, self.sums.scores), self.sums.square  # type: ignore[arg-type]
+        if self.answered is not None:
+            whole = whole * self.answered
+            square = square // len(self.shape) * self.answered.sum(axis=1)
+            levels = [self.answered[:, i : i + 1] * level for i, level in enumerate(levels)]
+        rows = clipped(whole, square) / GRID
+        return np.concatenate([*levels, rows[:, first] * rows[:, second], rows**2, rows], axis=1)
+
+    def _own(self, codes: NDArray[np.intp]) -> Table:
+        """The statistics of the coordinates."""
+        (first, second), values = self.upper, self._values(codes)
+        levels = [contrasts(k)[c] for k, c in zip(self.shape, codes, strict=True)]
+        return np.concatenate([*levels, values[:, first] * values[:, second]], axis=1)
+
+    def _values(self, codes: NDArray[np.intp]) -> Table:
+        return np.stack([s[c] for s, c in zip(self.scores, codes, strict=True)], axis=1)
+
+
+def standardised(sums: ItemSums | PooledItems) -> tuple[Table, Table, list[Table]]:
+    """Means and deviations of the model's scores by the released counts, and the scores v."""
+    noise = 0.0 if sums.noise == "none" else sums.laws[0].deviation
+    found = [
+        standard(counts, noise, scores)
+        for counts, scores in zip(sums.levels, sums.model_scores, strict=True)
+    ]
+    means, spreads = np.array(found).T
+    values = [
+        (scores - mean) / spread
+        for scores, (mean, spread) in zip(sums.model_scores, found, strict=True)
+    ]
+    return means, spreads, values
+
+
+def _joint(values: Table, chances: Table | None = None) -> Table:
+    """The means of the products of (1, v)."""
+    wide = np.column_stack([np.ones(len(values)), values])
+    weighted = wide / len(values) if chances is None else chances[:, None] * wide
+    return np.asarray(weighted.T @ wide)

@@ -8,17 +8,17 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from privfield.estimation.items.field import ItemField
+from privfield.estimation.items.field import ItemField, ItemLinear
+from privfield.estimation.items.pooled import field_of
 from privfield.estimation.uncertainty.posterior import (
     MOST_SITE,
-    Linear,
     Sites,
     is_astray,
     propagate,
     start_sites,
 )
 from privfield.inference.factors import Table
-from privfield.mechanisms.items.sums import ItemSums
+from privfield.mechanisms.items.sums import ItemSums, PooledItems
 from privfield.progress import ProgressCallback, tell
 
 _TURNS, _LAST_TURNS = 15, 8
@@ -27,11 +27,11 @@ _ROUNDS, _LAST_ROUNDS = 6, 40
 _MOST_WEIGHT, _MOST_THRESHOLD = 0.3, 1.0  # what a coordinate moves by in a turn
 _LEAST_STEP = 0.05
 _MOST_PRECISION = 16.0  # of what others are shrunk by where one weight is judged
-_STARTS = (1.0, 0.5, 0.0)  # of what normal scores would have led to
+_STARTS = (1.0, 0.5, 0.25, 0.0)  # of what normal scores would have led to
 _WORSE = 1.1
 _PEOPLE, _MOST_PEOPLE = 20, 400_000  # simulated for each real one in the end, and in all
 
-_kept: WeakKeyDictionary[ItemSums, ItemLaw] = WeakKeyDictionary()
+_kept: WeakKeyDictionary[ItemSums | PooledItems, ItemLaw] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +43,7 @@ class ItemLaw:
     """
 
     field: ItemField
-    at: Linear
+    at: ItemLinear
     sites: Sites
     mean: Table
     covariance: Table
@@ -60,12 +60,19 @@ class ItemLaw:
         """Mean and deviation of each weight, without what is assumed about it itself."""
         own = slice(self.field.singles, None)
         sites, variances = self.loose_sites, np.diag(self.loose_covariance)[own]
-        precisions = np.maximum(1 / variances - sites.k[own], 1e-10)
+        precisions = np.maximum(1 / variances - np.diag(sites.k)[own], 1e-10)
         means = (self.loose_mean[own] / variances - sites.h[own]) / precisions
         return means, 1 / np.sqrt(precisions)
 
+    def information(self) -> Table:
+        """About each weight by people alone, all else known as well as it is."""
+        own = slice(self.field.singles, None)
+        assumed = self.loose_sites.k
+        variances = np.diag(np.linalg.inv(self.at.sampling + assumed))[own]
+        return np.maximum(1 / variances - np.diag(assumed)[own], 1e-10)
 
-def law_of(sums: ItemSums, progress: ProgressCallback | None = None) -> ItemLaw:
+
+def law_of(sums: ItemSums | PooledItems, progress: ProgressCallback | None = None) -> ItemLaw:
     """By Newton steps from a normal approximation; what was found once is kept."""
     found = _kept.get(sums)
     if found is None:
@@ -73,39 +80,61 @@ def law_of(sums: ItemSums, progress: ProgressCallback | None = None) -> ItemLaw:
     return found
 
 
-def _find(sums: ItemSums, progress: ProgressCallback | None) -> ItemLaw:
-    field = ItemField(sums, np.random.default_rng(0))
-    here = _begin(field)
-    sites = start_sites(here, field.places)
-    enough = min(_PEOPLE * field.total, _MOST_PEOPLE)
-    few, many = (0.0, _TURNS, _NEAR, MOST_SITE), (enough, _LAST_TURNS, _NEARER, _MOST_PRECISION)
-    for people, turns, near, most in (few, many):
-        if people:  # what few people leave is their own error
-            here = field.linear(here.point, people)
-        for turn in range(turns):
-            tell(progress, "matching scores", turn)
-            sites, mean, covariance = propagate(here, sites, field.places, _ROUNDS, most)
-            step = mean - here.point
-            if _length(step, covariance) < near:
-                break
-            there = _moved(field, here, step, people)
-            if there is here:
-                break
-            here = there
+def _find(sums: ItemSums | PooledItems, progress: ProgressCallback | None) -> ItemLaw:
+    field = field_of(sums, np.random.default_rng(0))
+    here, sites = _nearest(field, progress)
+    enough = enough_people(field)
+    here = field.linear(here.point, enough)  # what few people leave is their own error
+    here, sites = _walk(field, here, sites, progress, enough)
     best = propagate(here, sites, field.places, _LAST_ROUNDS)
     held = propagate(here, sites, field.places, _LAST_ROUNDS, _MOST_PRECISION)
     return ItemLaw(field, here, *best, *held)
 
 
-def _begin(field: ItemField) -> Linear:
-    """The best of the starts; the chains go on from there."""
-    found = []
+def enough_people(field: ItemField) -> float:
+    """How many simulated ones err little beside the real ones."""
+    return min(_PEOPLE * field.total, _MOST_PEOPLE)
+
+
+def _nearest(field: ItemField, progress: ProgressCallback | None) -> tuple[ItemLinear, Sites]:
+    """Where few simulated people lead from the best start, or from the next where one is lost."""
+    starts = []
     for share in _STARTS:
         linear = field.linear(field.start(share))
-        found.append((linear.misfit, linear, field.chains.codes.copy()))
-    _, here, states = min(found, key=lambda each: each[0])
-    field.chains.go_on_from(states)
-    return here
+        starts.append((linear.misfit, linear, field.states()))
+    ends = []
+    for _, linear, states in sorted(starts, key=lambda each: each[0]):
+        field.go_on_from(states)
+        here, sites = _walk(field, linear, start_sites(linear, field.places), progress)
+        ends.append((here.misfit, here, sites, field.states()))
+        if not is_astray(here.misfit, len(field.measured)):
+            break
+    _, here, sites, states = min(ends, key=lambda each: each[0])
+    field.go_on_from(states)
+    return here, sites
+
+
+def _walk(
+    field: ItemField,
+    here: ItemLinear,
+    sites: Sites,
+    progress: ProgressCallback | None,
+    people: float = 0.0,
+) -> tuple[ItemLinear, Sites]:
+    """Newton steps until what is left of one is small; the last ones with many people."""
+    turns, near = (_LAST_TURNS, _NEARER) if people else (_TURNS, _NEAR)
+    most = _MOST_PRECISION if people else MOST_SITE
+    for turn in range(turns):
+        tell(progress, "matching scores", turn)
+        sites, mean, covariance = propagate(here, sites, field.places, _ROUNDS, most)
+        step = mean - here.point
+        if _length(step, covariance) < near:
+            break
+        there = _moved(field, here, step, people)
+        if there is here:
+            break
+        here = there
+    return here, sites
 
 
 def _length(step: Table, covariance: Table) -> float:
@@ -113,17 +142,18 @@ def _length(step: Table, covariance: Table) -> float:
     return math.sqrt(float((step**2 / np.diag(covariance)).mean()))
 
 
-def _moved(field: ItemField, here: Linear, step: Table, people: float) -> Linear:
+def _moved(field: ItemField, here: ItemLinear, step: Table, people: float) -> ItemLinear:
     """As far along a step as the misfit does not grow; where it always does, not at all."""
     singles = np.abs(step[: field.singles]).max(initial=1e-9)
     pairs = np.abs(step[field.singles :]).max(initial=1e-9)
     share = min(1.0, _MOST_THRESHOLD / singles, _MOST_WEIGHT / pairs)
     allowed = _WORSE * here.misfit + 2 * math.sqrt(len(field.measured))
-    states = field.chains.codes.copy()
-    while share >= _LEAST_STEP:
+    states = field.states()
+    least = _LEAST_STEP * share
+    while share >= least:
         there = field.linear(here.point + share * step, people)
         if there.misfit <= allowed:
             return there
-        field.chains.go_on_from(states)  # those of a bad field take long to recover
+        field.go_on_from(states)  # those of a bad field take long to recover
         share /= 2
     return here

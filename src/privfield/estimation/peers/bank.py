@@ -44,22 +44,26 @@ class Bank:
         network: PublicNetwork,
         *,
         pull: bool = False,
+        at: tuple[float, ...] = (),
         seed: int = 0,
         exact: bool = True,
         folder: Path | None = None,
     ) -> None:
-        """`exact` enumerates networks of up to 16 nodes instead of simulating them."""
+        """`exact` enumerates networks of up to 16 nodes instead of simulating them.
+
+        A bank with Σ m_j tanh(g m_j) of each draw, for each g of `at`, is nobody else's.
+        """
         self.network = network
         self.stations: dict[float, Station] = {}
         self.shared = folder is not None  # `open_bank` shares the banks in memory, too
-        self._pull = pull
+        self._pull, self._at = pull, at
         self._seed = seed
         self._folder = folder
         self._simulator: Simulator | None = None
         self._curve: tuple[Curve, list[Curve]] | None = None
         self.is_exact = exact and network.nodes <= EXACT_NODES
         if self.is_exact:
-            self.stations[0.0] = enumerated(network)
+            self.stations[0.0] = enumerated(network, at)
         elif folder is not None:
             self._read()
 
@@ -81,7 +85,9 @@ class Bank:
             return self.stations[0.0]
         if beta not in self.stations:
             if self._simulator is None:
-                self._simulator = Simulator(self.network, pull=self._pull, seed=self._seed)
+                self._simulator = Simulator(
+                    self.network, pull=self._pull, at=self._at, seed=self._seed
+                )
             self.stations[beta] = self._simulator.station((beta,))
             self._curve = None
             if self.network.edges >= _SAVE_EACH:

@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from privfield.mechanisms.peers.release import LocalRelease, StatisticRelease
+from privfield.mechanisms.peers.release import LocalRelease, ObjectiveRelease, StatisticRelease
 from privfield.privacy.noise import NoiseLaw, gaussian_weights
 
 FloatArray = NDArray[np.float64]
@@ -138,3 +138,31 @@ def count_noise(release: StatisticRelease | LocalRelease) -> CountNoise:
     if isinstance(release, LocalRelease):
         return LocalNoise(release)
     return AdditiveNoise(release.laws[0])
+
+
+def crossing_law(
+    release: ObjectiveRelease, values: FloatArray, drawn: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """log P(g), P(at most g) and P(at least g) of the released grid point g, for each draw.
+
+    g is the first at which Laplace noise reaches T(g) = σᵀJσ − Σ m_i tanh(g m_i) − Δg. `values` are
+    σᵀJσ, the columns of `drawn` the sums at g − step and at g.
+    """
+    point, step = float(release.cell * release.step), float(release.step)
+    before = (values - drawn[:, 0] - release.ridge * (point - step)) / release.scale
+    here = (values - drawn[:, 1] - release.ridge * point) / release.scale
+    first, last = release.cell == 0, release.cell * release.step >= release.bound
+    at_most = np.ones_like(here) if last else _laplace_tail(here)
+    at_least = np.ones_like(here) if first else _laplace_tail(-before)
+    if first or last:
+        return np.log(np.minimum(at_most, at_least)), at_most, at_least
+    nearest = np.clip(0.0, here, before)
+    inside = -0.5 * np.expm1(here - before) * np.exp(-np.abs(nearest))
+    across = 1 - 0.5 * np.exp(-np.abs(here)) - 0.5 * np.exp(-np.abs(before))
+    return np.log(np.where(nearest == 0, across, inside)), at_most, at_least
+
+
+def _laplace_tail(x: FloatArray) -> FloatArray:
+    """P(noise ≥ x) for a scale of one."""
+    tail = 0.5 * np.exp(-np.abs(x))
+    return np.where(x > 0, tail, 1 - tail)

@@ -14,14 +14,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from privfield.data.network.public import PublicNetwork
 from privfield.errors import InputError
 from privfield.estimation.peers.bank import Bank
-from privfield.estimation.peers.noise import count_noise
+from privfield.estimation.peers.noise import count_noise, crossing_law
 from privfield.estimation.peers.reweighting import Curve
-from privfield.mechanisms.peers.release import LocalRelease, StatisticRelease
+from privfield.mechanisms.peers.release import LocalRelease, ObjectiveRelease, StatisticRelease
 from privfield.progress import ProgressCallback
 
 FloatArray = NDArray[np.float64]
+Release = StatisticRelease | LocalRelease | ObjectiveRelease
 
 _WHOLE_LADDER = 5_000  # nodes up to which the curve is simulated for every β
 _COARSE = 12  # stations of the first look at larger networks
@@ -64,8 +66,14 @@ class PeerEstimate:
         return self.interval[1] - self.interval[0] <= EMPTY
 
 
+def objective_bank(release: ObjectiveRelease, network: PublicNetwork) -> Bank:
+    """A bank for one released grid point, which says what to keep of each draw."""
+    point, step = float(release.cell * release.step), float(release.step)
+    return Bank(network, at=(point - step, point))
+
+
 def estimate_peer_effect(
-    release: StatisticRelease | LocalRelease,
+    release: Release,
     bank: Bank,
     *,
     bound: float = 5.0,
@@ -73,7 +81,9 @@ def estimate_peer_effect(
     level: float = 0.95,
     progress: ProgressCallback | None = None,
 ) -> PeerEstimate:
-    """β in [least, bound] and its interval from a release of σᵀJσ: post-processing, no data.
+    """β in [least, bound] and its interval from what was released: post-processing, no data.
+
+    A grid point of objective perturbation goes with the bank `objective_bank`.
 
     A stamped release leaves nothing in a shared `bank`: where it simulates could show unprotected
     numbers.
@@ -111,18 +121,22 @@ def estimate_peer_effect(
 
 
 def _simulate(
-    release: StatisticRelease | LocalRelease,
+    release: Release,
     bank: Bank,
     bounds: tuple[float, float],
     progress: ProgressCallback | None,
 ) -> tuple[float, float]:
     """Fill the bank where it is needed: everywhere, or around the released value."""
-    if bank.is_exact or bank.network.nodes <= _WHOLE_LADDER:
+    objective = isinstance(release, ObjectiveRelease)  # its bank serves no other fit
+    if bank.is_exact or (bank.network.nodes <= _WHOLE_LADDER and not objective):
         bank.fill(*bounds, progress)
         return bounds
-    value = release.value if isinstance(release, LocalRelease) else release.values[0]
-    noise = 0.0 if isinstance(release, LocalRelease) else release.deviations[0]
-    centre = _locate(value, bank, bounds, progress)
+    if isinstance(release, ObjectiveRelease):
+        centre, noise = round(release.beta, 9), 0.0
+    else:
+        value = release.value if isinstance(release, LocalRelease) else release.values[0]
+        noise = 0.0 if isinstance(release, LocalRelease) else release.deviations[0]
+        centre = _locate(value, bank, bounds, progress)
     spread = max(float(bank.at(centre).draws[:, 0].std()), 1e-9)
     width = _REACH * 2 * np.hypot(spread, noise) / spread**2
     ends = (max(bounds[0], round(centre - width, 9)), min(bounds[1], round(centre + width, 9)))
@@ -159,29 +173,19 @@ class _Inversion:
     def __init__(
         self,
         curve: Curve,
-        release: StatisticRelease | LocalRelease,
+        release: Release,
         bank: Bank,
         level: float,
         ends: tuple[float, float],
         grid: FloatArray | None = None,
     ) -> None:
-        unit = bank.network.unit
-        origin = bank.network.total
-        noisy = release.count if isinstance(release, LocalRelease) else release.counts[0]
-        counts = np.rint((origin - curve.values / unit) / 4)
-        pulls = np.rint(curve.pulls / unit)
-        noise = count_noise(release)
         self._curve = curve
         self._none = isinstance(release, StatisticRelease) and release.laws[0].name == "none"
-        self._value = (origin - 4 * noisy) * unit
-        self._logs = noise.log_mass(noisy - counts, pulls)
-        # H falls as the count rises: P(H̃ ≤ h̃) is P(count + noise ≥ released count)
-        self._tails = np.column_stack(
-            [
-                noise.at_least(noisy - counts, pulls),
-                noise.at_least(counts - noisy, pulls),
-            ]
-        )
+        if isinstance(release, ObjectiveRelease):
+            self._logs, *tails = crossing_law(release, curve.values, curve.draws[:, -2:])
+        else:
+            self._logs, *tails = self._of_count(release, bank.network)
+        self._tails = np.column_stack(tails)
         self._cut = (1 - level) / 2
         self.grid = self._refined(ends) if grid is None else grid
         below, above = self._tails_at(self.grid).T
@@ -193,6 +197,22 @@ class _Inversion:
         self.open_above = bool(below[-1] > self._cut)
         self.too_low = bool(below[0] < self._cut)
         self.too_high = bool(above[-1] < self._cut)
+
+    def _of_count(
+        self, release: StatisticRelease | LocalRelease, network: PublicNetwork
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """log P of the released count, and both tails of the statistic, for each draw."""
+        noisy = release.count if isinstance(release, LocalRelease) else release.counts[0]
+        counts = np.rint((network.total - self._curve.values / network.unit) / 4)
+        pulls = np.rint(self._curve.draws[:, -1] / network.unit)
+        noise = count_noise(release)
+        self._value = (network.total - 4 * noisy) * network.unit
+        # H falls as the count rises: P(H̃ ≤ h̃) is P(count + noise ≥ released count)
+        return (
+            noise.log_mass(noisy - counts, pulls),
+            noise.at_least(noisy - counts, pulls),
+            noise.at_least(counts - noisy, pulls),
+        )
 
     def _tails_at(self, betas: FloatArray) -> FloatArray:
         return self._curve.averages(betas, self._tails)

@@ -28,8 +28,8 @@ class Curve:
         chosen = sorted(stations, key=lambda each: each.beta)
         parts = [each.of(group) for each in chosen]
         self.betas = np.array([each.beta for each in chosen])
-        self.values: FloatArray = np.concatenate([part[:, 0] for part in parts])
-        self.pulls: FloatArray = np.concatenate([part[:, -1] for part in parts])
+        self.draws: FloatArray = np.concatenate(parts)
+        self.values: FloatArray = self.draws[:, 0]
         self._costs = mixture_costs(self.betas[:, None], [part[:, :1] / 2 for part in parts])
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -38,7 +39,7 @@ _CALM, _STUCK = 1.05, 1.15
 class Station:
     """Statistics simulated at `parameters` (β, then one per covariate).
 
-    `draws` has a row per draw: σᵀJσ, Σxσ of each covariate, and max|m_j| where it was asked for.
+    `draws` has a row per draw: σᵀJσ, Σxσ of each covariate, and of m = Jσ what was asked for.
     `groups` numbers independent sets of chains. `worth` is how many independent draws they are,
     `r_hat` how far chains disagree (1 is not at all).
     """
@@ -74,15 +75,19 @@ class Simulator:
         covariates: FloatArray | None = None,
         *,
         pull: bool = False,
+        at: Sequence[float] = (),
         seed: int = 0,
     ) -> None:
-        """`covariates` is (covariates, nodes); `pull` keeps max|m_j| of each draw too."""
+        """`covariates` is (covariates, nodes).
+
+        Of each draw, max|m_j| is kept with `pull`, and Σ m_j tanh(g m_j) for each g of `at`.
+        """
         self.network = network
         self._base: Network = read_couplings(network.couplings, None, 0.0)
         self._covariates = (
             np.zeros((0, network.nodes)) if covariates is None else np.asarray(covariates)
         )
-        self._pull = pull
+        self._pull, self._at = pull, tuple(at)
         # the seed is public: the same network gives the same curve everywhere
         self._rng = np.random.default_rng([seed, int(network.digest[:15], 16)])
         self._last: dict[str, States] = {}
@@ -141,7 +146,7 @@ class Simulator:
         return Station(parameters, flat, groups, worth, r_hat, method)
 
     def _draw(self, chains: Any, rounds: int) -> FloatArray:
-        width = 1 + len(self._covariates) + self._pull
+        width = 1 + len(self._covariates) + self._pull + len(self._at)
         values = np.empty((rounds, chains.count, width))
         for draw in range(rounds):
             chains.advance(_SWEEPS_APART)
@@ -149,20 +154,27 @@ class Simulator:
             if width > 1:
                 states = chains.states().astype(np.float64)
                 values[draw, :, 1 : 1 + len(self._covariates)] = states @ self._covariates.T
-                if self._pull:
-                    pulls = self.network.couplings @ states.T
-                    values[draw, :, -1] = np.abs(pulls).max(axis=0)
+                if self._pull or self._at:
+                    more = _of_pulls(self.network.couplings @ states.T, self._pull, self._at)
+                    values[draw, :, 1 + len(self._covariates) :] = more
         return values
 
 
-def enumerated(network: PublicNetwork) -> Station:
+def _of_pulls(pulls: FloatArray, largest: bool, at: Sequence[float]) -> FloatArray:
+    """What is kept of m = Jσ, one column of `pulls` for each draw."""
+    found = [np.abs(pulls).max(axis=0)] if largest else []
+    found += [(pulls * np.tanh(g * pulls)).sum(axis=0) for g in at]
+    return np.column_stack(found)
+
+
+def enumerated(network: PublicNetwork, at: Sequence[float] = ()) -> Station:
     """All states of a small network as the draws of one station at β = 0: the exact curve."""
     size = network.nodes
     codes = np.arange(1 << (size - 1), dtype=np.int64)  # σ and −σ have the same statistic
     states = np.ones((len(codes), size))
     for node in range(size - 1):
         states[:, node] = 2 * (codes >> node & 1) - 1
-    values = np.einsum("si,is->s", states, network.couplings @ states.T)
-    pulls = np.abs(network.couplings @ states.T).max(axis=0)
-    draws = np.column_stack([values, pulls])
+    pulls = network.couplings @ states.T
+    values = np.einsum("si,is->s", states, pulls)
+    draws = np.column_stack([values, _of_pulls(pulls, True, at)])
     return Station((0.0,), draws, np.zeros(len(draws), np.int8), float(len(draws)), 1.0, "exact")

@@ -6,16 +6,24 @@ the marginal polytope, the M-step the θ whose marginals are n/N. Two E-steps:
 * "dual": for Laplace noise of scale b the maximum over n equals the minimum over |l| ≤ 1/b of
   N·A(θ + l) - l·y, attained at n = N·μ(θ + l); Gaussian noise adds σ²|l|²/2 in place of the box.
   The M-step is then θ + l, without any work.
-* "nlbp": non-linear belief propagation as the paper's Algorithm 1 prints it, damped.
+* "nlbp": non-linear belief propagation, the paper's Algorithm 1, damped.
 
 θ·n - N·A(θ) + H(n) is -N·KL(q_n ‖ p_θ), so EM is a proximal-point method for max log p(y|n):
-run to convergence it forgets the model and refits the noise. It is stopped when the residuals are
-as large as the noise (the discrepancy principle), or after a given number of iterations.
+run to convergence it forgets the model and refits the noise (`iterations` rounds of it, as printed,
+are there for study). What `pf.estimate` runs differs in three ways, and is run to convergence
+(docs/guide/from-counts-to-a-model.md):
+
+* θ has a normal prior: the M-step has a ridge;
+* the law of Laplace noise is blunted: quadratic, with its variance, up to two scales and linear
+  beyond. There are nearly as many parameters as cells: the sharp law would have most cells met
+  exactly, and least squares lose less than least absolute values do;
+* a round goes as far as many rounds where noise is large, so that a θ can move by `_STRIDE`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
 import numpy as np
@@ -30,12 +38,41 @@ from privfield.mechanisms.tables.measurements import Measurements
 from privfield.models.mrf import MarkovRandomField
 
 EStep: TypeAlias = Literal["dual", "nlbp"]
-MAX_ITERATIONS = 1000
+_STRIDE = 0.25  # of a log-potential in one round
+_MOST_ROUNDS = 60
+_SETTLED = 0.003  # of the noise: EM stops when a round moves a cell by no more, on average
+_STEPS = 50  # of L-BFGS in each half of a round; the next round goes on
 _GAP = 0.01  # in log-likelihood: the noise of one cell weighs about 1
-_STALL = 1e-3  # of the noise: EM stops when an iteration explains no more than that
 _RESTARTS = 6  # L-BFGS-B can stall where the box cuts its steps short; it goes on when restarted
 _NLBP_ROUNDS = 100
 _M_STEP_RIDGE = 1e-9  # per person: keeps the θ of empty cells finite
+
+
+@dataclass(frozen=True, eq=False)
+class Law:
+    """A law of noise by its dual: log p(y|n) = -max over |l| ≤ reach of l·(y - n) - variance·l²/2.
+
+    Laplace noise has variance 0, Gaussian noise no reach.
+    """
+
+    reach: Table
+    variance: Table
+
+    def pull(self, left: Table) -> Table:
+        """The gradient of log p(y|n) by n, where y - n is left."""
+        return np.clip(left / np.maximum(self.variance, 1e-200), -self.reach, self.reach)
+
+    def gap(self, step: Table, left: Table) -> float:
+        """How far the tables of θ + l are from the maximum at most, as a log-likelihood."""
+        best = self.pull(left)
+        return float(((best - step) * left - self.variance * (best**2 - step**2) / 2).sum())
+
+
+def law_of(seen: Observed, length: float = 1.0, blunted: bool = False) -> Law:
+    """The law of the noise, `length` times as informative as it is."""
+    reach = length / seen.scale if seen.laplace else np.full(seen.scale.shape, np.inf)
+    variance = seen.scale**2 * (2.0 * blunted if seen.laplace else 1.0)
+    return Law(reach, variance / length)
 
 
 def cgm(
@@ -48,7 +85,7 @@ def cgm(
     max_bytes: float = DEFAULT_MAX_BYTES,
     tell: Callable[[int], None] = lambda iteration: None,
 ) -> MarkovRandomField:
-    """EM from the uniform model; `iterations=None` stops by the discrepancy principle.
+    """EM from the uniform model to convergence, or `iterations` rounds of it as printed.
 
     `damping` is the α of "nlbp": the share of the new tables in each of its steps.
     """
@@ -57,19 +94,12 @@ def cgm(
         raise InputError("method='cgm' needs noisy tables; these have none: use 'naive-mle'.")
     seen = observe(measurements)
     engine = Engine(measurements.schema, seen.cliques, inference, max_bytes)
-    theta = np.zeros(engine.parameters)
-    left = np.inf
-    for iteration in range(iterations or MAX_ITERATIONS):
-        tell(iteration)
-        if e_step == "dual":
-            step, counts = dual_e_step(engine, seen, theta)
-            theta = theta + step
-        else:
-            counts = nlbp(engine, seen, theta, damping, _NLBP_ROUNDS)
-            theta = maximum_likelihood(engine, counts / seen.total, _M_STEP_RIDGE, theta)
-        before, left = left, discrepancy(seen, counts)
-        if iterations is None and (left <= seen.cells or before - left < _STALL * seen.cells):
-            break
+    alpha = damping if e_step == "nlbp" else None
+    theta = (
+        settle(engine, seen, alpha, tell)
+        if iterations is None
+        else as_printed(engine, seen, alpha, iterations, tell)
+    )
     engine.tell_if_unfinished()
     names = measurements.schema.names
     cliques = [tuple(names[v] for v in clique) for clique in seen.cliques]
@@ -89,66 +119,114 @@ def check_cgm(iterations: object = None, e_step: object = "dual", damping: objec
         raise InputError(f"damping must lie in (0, 1]; got {damping!r}.")
 
 
+def settle(
+    engine: Engine, seen: Observed, alpha: float | None, tell: Callable[[int], None]
+) -> Table:
+    """EM with a prior and the blunted law until the tables stay where they are.
+
+    A round with `length` s weighs noise and prior s times against sampling: as if people were drawn
+    with s times their variance. Where s > 1 that is still little beside the noise in every cell
+    that the prior matters for.
+    """
+    length = max(1.0, _STRIDE * float(seen.scale.min()))
+    law = law_of(seen, length, blunted=True)
+    ridge = length * seen.prior / seen.total
+    theta = step = np.zeros(engine.parameters)
+    counts = seen.total * engine.run(theta)[1]
+    for iteration in range(_MOST_ROUNDS):
+        tell(iteration)
+        if alpha is None:
+            step, likely = dual_e_step(engine, seen, theta, law, step, rough=True)
+        else:
+            likely = nlbp(engine, seen, theta, alpha, _NLBP_ROUNDS, law, fading=True)
+        theta = maximum_likelihood(engine, likely / seen.total, ridge, theta, _STEPS, 1e-6)
+        before, counts = counts, seen.total * engine.run(theta)[1]
+        if np.mean(np.abs(counts - before) / seen.scale) < _SETTLED:
+            break
+    return theta
+
+
+def as_printed(
+    engine: Engine,
+    seen: Observed,
+    alpha: float | None,
+    iterations: int,
+    tell: Callable[[int], None],
+) -> Table:
+    """The paper's Algorithm 2, that many rounds."""
+    theta = np.zeros(engine.parameters)
+    for iteration in range(iterations):
+        tell(iteration)
+        if alpha is None:
+            theta = theta + dual_e_step(engine, seen, theta)[0]
+        else:
+            counts = nlbp(engine, seen, theta, alpha, _NLBP_ROUNDS)
+            theta = maximum_likelihood(engine, counts / seen.total, _M_STEP_RIDGE, theta)
+    return theta
+
+
 def dual_e_step(
-    engine: Engine, seen: Observed, theta: Table, tolerance: float = 1e-6
+    engine: Engine,
+    seen: Observed,
+    theta: Table,
+    law: Law | None = None,
+    start: Table | None = None,
+    rough: bool = False,
 ) -> tuple[Table, Table]:
     """The dual solution l and the most likely true tables n, given θ."""
     from scipy.optimize import minimize
 
+    law = law or law_of(seen)
     total = seen.total
-    unit = 1 / seen.scale
+    unit = law.reach if seen.laplace else 1 / seen.scale
 
     def objective(u: Table) -> tuple[float, Table]:
         step = seen.keep(unit * u)
         log_z, mu = engine.run(theta + step)
-        value = total * log_z - step @ seen.counts
-        slope = total * mu - seen.counts
-        if not seen.laplace:
-            value += (seen.scale * step) @ (seen.scale * step) / 2
-            slope = slope + seen.scale**2 * step
+        value = total * log_z - step @ seen.counts + law.variance @ step**2 / 2
+        slope = total * mu - seen.counts + law.variance * step
         return float(value), unit * seen.keep(slope)
 
-    u = np.zeros(engine.parameters)
-    for _ in range(_RESTARTS):
+    options = {"maxiter": 1000, "maxcor": 20, "gtol": 1e-6, "ftol": 1e-13}
+    if rough:
+        options |= {"maxiter": _STEPS, "gtol": 1e-3, "ftol": 1e-9}
+    u = np.zeros(engine.parameters) if start is None else start / unit
+    for _ in range(1 if rough else _RESTARTS):
         u = minimize(
             objective,
             u,
             jac=True,
             method="L-BFGS-B",
             bounds=[(-1.0, 1.0)] * engine.parameters if seen.laplace else None,
-            options={"maxiter": 1000, "maxcor": 20, "gtol": tolerance, "ftol": 1e-13},
+            options=options,
         ).x
         step = seen.keep(unit * u)
         counts = total * engine.run(theta + step)[1]
-        if duality_gap(seen, step, counts) <= _GAP:
+        if law.gap(step, seen.keep(seen.counts - counts)) <= _GAP:
             break
     return step, counts
 
 
-def duality_gap(seen: Observed, step: Table, counts: Table) -> float:
-    """How far the tables of θ + l are from the maximum at most, as a log-likelihood."""
-    left = seen.keep(seen.counts - counts)
-    if seen.laplace:
-        return float((np.abs(left) / seen.scale - step * left).sum())
-    return float(((left / seen.scale - seen.scale * step) ** 2).sum() / 2)
-
-
-def nlbp(engine: Engine, seen: Observed, theta: Table, damping: float, rounds: int) -> Table:
-    """Algorithm 1 of the paper, with constant damping: n ← (1 - α)n + α·N·BP(θ + ∇ log p(y|n)).
+def nlbp(
+    engine: Engine,
+    seen: Observed,
+    theta: Table,
+    damping: float,
+    rounds: int,
+    law: Law | None = None,
+    fading: bool = False,
+) -> Table:
+    """Algorithm 1 of the paper: n ← (1 - α)n + α·N·BP(θ + ∇ log p(y|n)).
 
     For Laplace noise the gradient is a sign, and constant damping ends near the optimum, not at it;
-    where the noise is small against the counts it oscillates, whatever its law.
+    where the noise is small against the counts it oscillates, whatever its law. An α that is
+    `fading` like 1/k, in place of the constant one that is printed, ends this.
     """
+    law = law or law_of(seen)
     counts = seen.total * engine.run(theta)[1]
-    for _ in range(rounds):
-        left = seen.keep(seen.counts - counts)
-        pull = np.sign(left) / seen.scale if seen.laplace else left / seen.scale**2
+    for passed in range(rounds):
+        pull = law.pull(seen.keep(seen.counts - counts))
         new = seen.total * engine.run(theta + seen.keep(pull))[1]
-        counts = (1 - damping) * counts + damping * new
+        share = 1 / (1 / damping + fading * passed)
+        counts = (1 - share) * counts + share * new
     return np.asarray(counts)
-
-
-def discrepancy(seen: Observed, counts: Table) -> float:
-    """The size of the residuals; noise alone is expected to have `seen.cells`."""
-    left = np.abs(seen.keep(seen.counts - counts)) / seen.scale
-    return float(left.sum() if seen.laplace else (left**2).sum())

@@ -8,7 +8,7 @@ precision, and nothing is counted twice.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
@@ -20,6 +20,7 @@ from privfield.mechanisms.tables.measurements import Measurements
 from privfield.schema import Schema
 
 _LEAST_VARIANCE = 1e-9  # of a count: stands for "no noise"
+_LEAST_SHARE = 0.02  # of the people, who answered
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +92,28 @@ def _total(
     if () not in sums:
         raise InputError("total must be given: these tables hold interactions only, not the total.")
     return float(sums[()] / weights[()]), float(weights[()] ** -0.5)
+
+
+def among_answered(parts: Interactions) -> Interactions:
+    """The same among people who answered: tables without their gaps, as if all N had answered.
+
+    Without its gaps a table holds n of N people; N/n times as much speaks for all. Interactions of
+    smaller cliques are constant along an axis, so what is left of them is none of this one. N
+    people vary less than N/n times n: the difference counts as noise, at its largest.
+    """
+    schema = parts.schema.answered()
+    if schema is parts.schema:
+        return parts
+    total = max(parts.total, 1.0)
+    values, variances = [], []
+    for scope, value, variance in zip(parts.scopes, parts.values, parts.variances, strict=True):
+        answers = tuple(slice(schema.shape[v]) for v in scope)
+        people = float(full_table(parts, scope)[answers].sum())
+        up = total / min(max(people, _LEAST_SHARE * total), total)
+        kept = centre(value[answers])
+        values.append(up * kept)
+        variances.append(up**2 * variance + (up - 1) * total / max(kept.size, 1))
+    return replace(parts, schema=schema, values=tuple(values), variances=tuple(variances))
 
 
 def full_table(parts: Interactions, scope: Scope) -> Table:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from privfield.errors import InputError
-from privfield.estimation.tables.observed import noisy_tables
+from privfield.estimation.tables.observed import noisy_tables, priors
 from privfield.inference.contraction.plan import DEFAULT_MAX_BYTES
 from privfield.inference.engine import Engine
 from privfield.inference.factors import Table
@@ -13,13 +13,11 @@ from privfield.mechanisms.tables.measurements import Measurements
 from privfield.models.mrf import MarkovRandomField
 from privfield.solvers.projections import onto_simplex
 
-DEFAULT_RIDGE = 1e-3
-
 
 def naive_mle(
     measurements: Measurements,
     *,
-    ridge: float = DEFAULT_RIDGE,
+    ridge: float | None = None,
     project: bool = True,
     inference: str = "exact",
     max_bytes: float = DEFAULT_MAX_BYTES,
@@ -27,15 +25,23 @@ def naive_mle(
     """Maximise θ·y/N - A(θ) - ridge/2·|θ|², with each table projected onto the simplex or not.
 
     Privacy noise is treated as if it were data: the answer depends on `ridge`, which has to be
-    tuned "just right" (the paper's Figure 1c). For study; `pf.estimate` has a better default.
+    tuned "just right" (the paper's Figure 1c). By default it is κ·b/N for a table with noise of
+    scale b (one person where there is none), with the κ of `priors`: it vanishes with N, so that
+    the estimate is consistent (Proposition 4), and leaves about b to a cell that noise emptied.
+    For study; `pf.estimate` has a better default.
     """
     check_naive(ridge, project)
-    cliques, tables, total = noisy_tables(measurements)
+    cliques, tables, scales, total = noisy_tables(measurements)
     shares = [table / total for table in tables]
     if project:
         shares = [onto_simplex(table) for table in shares]
     engine = Engine(measurements.schema, cliques, inference, max_bytes)
-    theta = maximum_likelihood(engine, engine.join(shares), ridge)
+    if ridge is None:
+        sizes = [table.size for table in tables]
+        gentle = priors(total, sizes, scales) * np.maximum(scales, 1.0) / total
+        theta = maximum_likelihood(engine, engine.join(shares), np.repeat(gentle, sizes))
+    else:
+        theta = maximum_likelihood(engine, engine.join(shares), ridge)
     engine.tell_if_unfinished()
     names = measurements.schema.names
     return MarkovRandomField(
@@ -46,9 +52,10 @@ def naive_mle(
     )
 
 
-def check_naive(ridge: object = DEFAULT_RIDGE, project: object = True) -> None:
+def check_naive(ridge: object = None, project: object = True) -> None:
     """Refuse options that are out of range."""
-    if isinstance(ridge, bool) or not isinstance(ridge, int | float) or not 0 < ridge < np.inf:
+    known = isinstance(ridge, int | float) and not isinstance(ridge, bool) and 0 < ridge < np.inf
+    if ridge is not None and not known:
         raise InputError(f"ridge must be a number above 0; got {ridge!r}.")
     if not isinstance(project, bool):
         raise InputError(f"project must be True or False; got {project!r}.")
@@ -57,7 +64,7 @@ def check_naive(ridge: object = DEFAULT_RIDGE, project: object = True) -> None:
 def maximum_likelihood(
     engine: Engine,
     shares: Table,
-    ridge: float,
+    ridge: float | Table,
     start: Table | None = None,
     steps: int = 2000,
     tolerance: float = 1e-7,
@@ -67,7 +74,7 @@ def maximum_likelihood(
 
     def objective(theta: Table) -> tuple[float, Table]:
         log_z, mu = engine.run(theta)
-        value = log_z - theta @ shares + ridge / 2 * (theta @ theta)
+        value = log_z - theta @ shares + (ridge * theta) @ theta / 2
         return float(value), mu - shares + ridge * theta
 
     found = minimize(

@@ -5,16 +5,18 @@ sub-cliques. Interactions of order q have prior variance τ_q². A noisy count y
 probability μ varies by sampling (Nμ) and by privacy noise (v), so the log-posterior has gradient
 NΣ(NΣ + v)⁻¹(y - Nμ) - θ/τ². With Σ ≈ diag(μ) its root is that of a ridge regression
 
-    y - Nμ(θ) = λθ,      λ = (1 + v/(Nμ))/τ²,
+    y - Nμ(θ) = λθ,      λ = (s + v/(Nμ))/τ²,      s = max(1, 0.4√v),
 
-in which rare cells, about which the noisy count says little, are shrunk most. λ and θ are updated
-in turn; μ enters λ as at least 1/N, one person: below that λ would grow without bound and the
-equations could no longer be solved. Each ridge regression is solved by L-BFGS on whole tables
+in which rare cells, about which the noisy count says little, are shrunk most. s would be 1 if Σ
+were diagonal; its smaller eigenvalues make frequent cells, too, less certain than that. λ and θ are
+updated in turn; μ enters λ as at least 1/N, one person: below that λ would grow without bound and
+the equations could no longer be solved. Each ridge regression is solved by L-BFGS on whole tables
 (`lifting.py`), until what is left is small against what the effective parameters themselves vary
 by, and the best point is kept. τ_q² is chosen for one order after the other, by the smallest
-estimated prediction error (after Mallows' Cp): the weighted residual sum of squares plus 2.5 times
-the effective number of parameters. Only released numbers enter, and no number is left to tune.
-docs/guide/from-counts-to-a-model.md compares this rule with those that were not kept.
+estimated prediction error (after Mallows' Cp): the weighted residual sum of squares plus 2.2 times
+the effective number of parameters p, plus 2√(2p), two standard deviations of what p idle parameters
+gain by chance. Only released numbers enter, and no number is left to tune.
+docs/guide/from-counts-to-a-model.md compares this rule with others.
 """
 
 from __future__ import annotations
@@ -41,7 +43,9 @@ _LEFT, _TRIAL_LEFT = 0.0025, 0.01  # per effective parameter, where a round may 
 _EARLY = 10  # times as much may be left where weights are still to change
 _EVALUATIONS = 400  # in a round, at most
 _STALL = 10  # evaluations that gain too little end a round, too
-_PENALTY = 2.5  # per parameter: 2 would be unbiased; more, since τ² is chosen by the same numbers
+_LEAST_PULL = 0.4  # of a noise deviation: λτ² of frequent cells
+_PENALTY = 2.2  # per parameter: 2 would be unbiased; more, since τ² is chosen by the same numbers
+_CHANCE = 2 * math.sqrt(2)  # per root of their number: two deviations of what they gain by chance
 _MOST_FREEDOM = 5.0  # where a cell could jump from one solution to another
 _UNSOLVED = 0.1  # squared, per effective parameter: more than this is left only by a failed solve
 _CONTRADICTION = 4.0  # joint standard deviations between a released and a fitted count
@@ -181,6 +185,7 @@ class _Problem:
         self.lift = Lift(self.scopes, self.engine.shapes)
         self.counts = self.engine.join(values)
         self.noise = np.repeat(parts.variances[:count], sizes)
+        self.least = np.maximum(1.0, _LEAST_PULL * np.sqrt(self.noise))
         self.order = np.repeat([len(scope) for scope in self.scopes], sizes)
         self.flat = self.floored(np.repeat([1 / size for size in sizes], sizes))  # uniform
         free = [prod(1 - 1 / n for n in shape) for shape in self.engine.shapes]
@@ -209,6 +214,10 @@ class _Problem:
             table[order : order + 1] = value
         return np.asarray(table[self.order])
 
+    def pull(self, weights: Table, tau: Table) -> Table:
+        """λ, given μ as it enters it."""
+        return np.asarray((self.least + self.noise / (self.total * weights)) / tau)
+
     def solve(
         self,
         prior: dict[int, float],
@@ -220,7 +229,7 @@ class _Problem:
         tau = self.variances(prior)
         theta, weights = begin.theta, begin.weights
         for last in [False] * (rounds - 1) + [True]:
-            ridge = (1 + self.noise / (self.total * weights)) / tau
+            ridge = self.pull(weights, tau)
             certain = max(1.0, float((self.free / (1 + ridge / (self.total * weights))).sum()))
             goal = left * certain * (1 if last else _EARLY)
             theta, mu, slope = self._ridge(theta, weights, ridge, goal)
@@ -228,7 +237,8 @@ class _Problem:
         spread = self.total * weights + self.noise
         apart = self.lift.centred(self.counts - self.total * mu)
         effective = float(self.free @ self._freedom(theta, weights, tau))
-        error = float((apart**2 / spread).sum()) + _PENALTY * effective
+        used = _PENALTY * effective + _CHANCE * math.sqrt(effective)
+        error = float((apart**2 / spread).sum()) + used
         residual = slope / math.sqrt(certain)
         return _Fit(theta, weights, prior, error, effective, residual, mu)
 
@@ -244,7 +254,7 @@ class _Problem:
         gap = np.abs(self.lift.centred(self.counts - fitted))
         expected = np.maximum(fitted, fitted + self.counts - self.lift.centred(fitted))
         deviation = np.sqrt(np.maximum(expected, 1.0) + self.noise)
-        ridge = (1 + self.noise / (self.total * fit.weights)) / self.variances(fit.prior)
+        ridge = self.pull(fit.weights, self.variances(fit.prior))
         wrong = gap > _CONTRADICTION * deviation + np.abs(ridge * fit.theta)
         tables = self.engine.split(wrong)
         return [
@@ -260,7 +270,7 @@ class _Problem:
         would count fewer parameters than the noise can use.
         """
         expected = self.total * weights
-        slope = expected + (1 + (1 - theta) * self.noise / expected) / tau
+        slope = expected + (self.least + (1 - theta) * self.noise / expected) / tau
         return np.asarray(expected / np.maximum(slope, expected / _MOST_FREEDOM))
 
     def _ridge(

@@ -14,14 +14,16 @@ Two questions are asked of T and count as one test: is it large as a whole, and 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privfield.checks import check_level
-from privfield.estimation.uncertainty.coordinates import Scope, coordinates, places
+from privfield.estimation.items.edges import ItemUncertainty
+from privfield.estimation.items.shared import shared
+from privfield.estimation.uncertainty.coordinates import Scope, coordinates
 from privfield.estimation.uncertainty.intervals import Uncertainty
 from privfield.estimation.uncertainty.posterior import Linear, linear
 from privfield.estimation.uncertainty.strengths import (
@@ -33,12 +35,13 @@ from privfield.estimation.uncertainty.strengths import (
     judged,
     plain_edge,
 )
-from privfield.estimation.uncertainty.tails import erfc
+from privfield.estimation.uncertainty.tails import erfc, normal_quantile
 from privfield.estimation.uncertainty.two_by_two import FAR
 from privfield.inference.factors import Table
 
 _TURNS = 30
 _STEP, _THERE = 0.3, 0.01
+_NEAR = 0.5  # standard errors that are left of a step where simulated people err themselves
 _SIMULATED = 20_000
 _RESOLVED = 0.005  # chances below are too rare to be simulated
 _LEAST = 1e-15  # no chance is said to be smaller
@@ -74,43 +77,64 @@ class Difference:
     links: int  # compared
 
 
+Known = Uncertainty | ItemUncertainty
+
+
+@dataclass(frozen=True, eq=False)
+class _Group:
+    """What is known about one group, in coordinates that both have."""
+
+    known: Known
+    places: dict[Scope, slice]  # of pairs
+    mean: Table
+    covariance: Table
+    assumed: Table  # precision
+    around: Callable[[Table], Linear | None]
+
+
+def _group(known: Known, rng: np.random.Generator) -> _Group:
+    if isinstance(known, ItemUncertainty):
+        law = shared(known.law, rng)
+        return _Group(known, law.places, law.mean, law.covariance, law.assumed, law.around)
+    numbers, found = known.numbers, known.law
+    pairs: dict[Scope, slice] = {
+        s: place for s, place in numbers.places() if len(s) == 2 and place.stop > place.start
+    }
+
+    def around(point: Table) -> Linear | None:
+        return linear(numbers, known.model, point, rng)
+
+    return _Group(known, pairs, found.mean, found.covariance, found.sites.k, around)
+
+
 def difference(
-    first: Uncertainty,
-    second: Uncertainty,
+    first: Known,
+    second: Known,
     level: float = 0.95,
     negligible: float = NEGLIGIBLE,
     rng: np.random.Generator | None = None,
 ) -> Difference | None:
-    """Of two groups with the same variables; None where no common links explain both."""
+    """Of two groups with the same variables; None where no common links explain both.
+
+    Laws of items and of tables go together where all variables have two levels.
+    """
     check_level(level)
     random = np.random.default_rng(0) if rng is None else rng
-    scopes = _common(first, second)
+    groups = _group(first, random), _group(second, random)
+    scopes = sorted(groups[0].places.keys() & groups[1].places.keys())
     chance = 1.0, 0.0, 0
     if scopes:
-        found = _common_fit(first, second, scopes, random)
+        found = _common_fit(groups, scopes)
         if found is None:
             return None
         chance = _global(*found, random)
     rows, measured = _edges(first, second, scopes, level)
     size = len(first.model.schema)
     pairs = size * (size - 1) // 2
-    tests = pairs if first.selected or second.selected else None
+    selected = any(isinstance(each, Uncertainty) and each.selected for each in (first, second))
+    tests = pairs if selected else None
     edges = Edges(judged(rows, measured, level, negligible, tests), level, pairs)
     return Difference(*chance, edges, tuple(_shares(first, second, level)), len(scopes))
-
-
-def _common(first: Uncertainty, second: Uncertainty) -> list[Scope]:
-    """Pairs that were measured in both groups."""
-    kept = [
-        {s for s, place in each.numbers.places() if len(s) == 2 and place.stop > place.start}
-        for each in (first, second)
-    ]
-    return sorted(kept[0] & kept[1])
-
-
-def _spots(group: Uncertainty, scopes: Sequence[Scope]) -> NDArray[np.intp]:
-    where = dict(group.numbers.places())
-    return np.concatenate([np.arange(where[s].start, where[s].stop) for s in scopes])
 
 
 # -- one test of all links -------------------------------------------------------------------------
@@ -125,36 +149,42 @@ class _Scores:
 
 
 def _common_fit(
-    first: Uncertainty, second: Uncertainty, scopes: Sequence[Scope], rng: np.random.Generator
+    groups: tuple[_Group, _Group], scopes: Sequence[Scope]
 ) -> tuple[_Scores, _Scores] | None:
     """Scores of both groups where one set of links explains them best, each with its thresholds."""
-    groups = (first, second)
     spots = [_spots(group, scopes) for group in groups]
-    points = [group.law.mean.copy() for group in groups]
-    precisions = [1 / np.diag(g.law.covariance)[s] for g, s in zip(groups, spots, strict=True)]
+    points = [group.mean.copy() for group in groups]
+    precisions = [1 / np.diag(g.covariance)[s] for g, s in zip(groups, spots, strict=True)]
     links = sum(w * p[s] for w, p, s in zip(precisions, points, spots, strict=True))
     links = links / (precisions[0] + precisions[1])
-    shrinking = sum(g.law.sites.k[s] for g, s in zip(groups, spots, strict=True)) / 2
+    shrinking = sum(g.assumed[np.ix_(s, s)] for g, s in zip(groups, spots, strict=True)) / 2
     for _ in range(_TURNS):
-        found, moves = [], []
+        found, moves, simulated = [], [], False
         for group, spot, point in zip(groups, spots, points, strict=True):
             point[spot] = links
-            here = linear(group.numbers, group.model, point, rng)
+            here = group.around(point)
             if here is None:
                 return None
-            scores, own = _efficient(here, spot, group.law.sites.k)
+            scores, own = _efficient(here, spot, group.assumed)
             found.append(scores)
             moves.append(own)
-        slope = found[0].slope + found[1].slope + np.diag(shrinking)
-        step = np.linalg.solve(slope, found[0].score + found[1].score - shrinking * links)
+            simulated |= here.statistics.samples is not None
+        slope = found[0].slope + found[1].slope + shrinking
+        step = np.linalg.solve(slope, found[0].score + found[1].score - shrinking @ links)
         size = max(np.abs(step).max(), *(np.abs(own).max(initial=0.0) for own in moves))
-        if size < _THERE:
+        left = math.sqrt(float((step**2 * np.diag(slope)).mean()))
+        if size < _THERE or (simulated and left < _NEAR):
             break
         short = min(1.0, _STEP / size)
         links = links + short * step
         for spot, point, own in zip(spots, points, moves, strict=True):
             point[~_mask(spot, len(point))] += short * own
     return found[0], found[1]
+
+
+def _spots(group: _Group, scopes: Sequence[Scope]) -> NDArray[np.intp]:
+    where = group.places
+    return np.concatenate([np.arange(where[s].start, where[s].stop) for s in scopes])
 
 
 def _mask(spot: NDArray[np.intp], size: int) -> NDArray[np.bool_]:
@@ -172,7 +202,8 @@ def _efficient(here: Linear, spot: NDArray[np.intp], prior: Table) -> tuple[_Sco
     tiny = _RANK * np.diag(np.diag(here.precision)[rest])
     taken = np.linalg.solve(own + tiny, across.T).T
     slope = here.precision[np.ix_(spot, spot)] - taken @ across.T
-    step = np.linalg.solve(own + np.diag(prior[rest]), score[rest] - prior[rest] * here.point[rest])
+    assumed = prior[np.ix_(rest, rest)]
+    step = np.linalg.solve(own + assumed, score[rest] - assumed @ here.point[rest])
     return _Scores(score[spot] - taken @ score[rest], (slope + slope.T) / 2), np.asarray(step)
 
 
@@ -202,7 +233,8 @@ def _global(first: _Scores, second: _Scores, rng: np.random.Generator) -> tuple[
         return (1 + len(among) - np.searchsorted(among, value)) / (1 + len(among))
 
     rarest = np.minimum(tail((drawn**2).sum(axis=1), wholes), tail(most, ordered))
-    chance = float(np.mean(rarest <= min(tail(whole, wholes), tail(largest, ordered))))
+    as_rare = np.sum(rarest <= min(tail(whole, wholes), tail(largest, ordered)))
+    chance = float(1 + as_rare) / (1 + _SIMULATED)  # what was never drawn may happen
     if chance <= _RESOLVED:
         single = len(gap) * math.erfc(largest / math.sqrt(2))
         rare = 2 * min(float(chdtrc(len(values), whole)), single)
@@ -214,7 +246,7 @@ def _global(first: _Scores, second: _Scores, rng: np.random.Generator) -> tuple[
 
 
 def _edges(
-    first: Uncertainty, second: Uncertainty, scopes: Sequence[Scope], level: float
+    first: Known, second: Known, scopes: Sequence[Scope], level: float
 ) -> tuple[list[EdgeInterval], list[bool]]:
     """Differences of strengths with intervals, and whether both were measured.
 
@@ -222,26 +254,47 @@ def _edges(
     together (Zou & Donner 2008). Others are compared contrast by contrast.
     """
     schema = first.model.schema
-    groups = first, second
-    known = [{(row.first, row.second): row for row in group.edges(level)} for group in groups]
-    spots = [dict(group.numbers.places()) for group in groups]
-    fitted = [coordinates(group.model, [*scopes]) for group in groups]
-    own = dict(places(first.numbers.shape, scopes))
+    known = [{(row.first, row.second): row for row in g.edges(level)} for g in (first, second)]
     chances = _yes_no(first, second, scopes)
     rows, measured = [], []
     for scope in scopes:
         names = schema.names[scope[0]], schema.names[scope[1]]
         one, two = (each[names] for each in known)
-        row = plain_edge(schema, scope, fitted[0][own[scope]] - fitted[1][own[scope]])
-        laws = [g.law.alone(spot[scope]) for g, spot in zip(groups, spots, strict=True)]
-        if UNKNOWN not in (one.verdict, two.verdict):
-            law = laws[0][0] - laws[1][0], laws[0][1] + laws[1][1]
-            row = edge_interval(row, schema, scope, law, level)
+        if isinstance(first, Uncertainty) and isinstance(second, Uncertainty):
+            row = _of_contrasts(
+                first, second, scope, level, UNKNOWN not in (one.verdict, two.verdict)
+            )
+        else:
+            row = _of_weights(one, two, level)
         if scope in chances:
             row = replace(_from_both(row, one, two), p=chances[scope])
         rows.append(row)
         measured.append("not measured" not in (one.verdict, two.verdict))
     return rows, measured
+
+
+def _of_contrasts(
+    first: Uncertainty, second: Uncertainty, scope: Scope, level: float, known: bool
+) -> EdgeInterval:
+    groups, schema = (first, second), first.model.schema
+    fitted = [coordinates(group.model, [scope]) for group in groups]
+    row = plain_edge(schema, scope, fitted[0] - fitted[1])
+    if not known:
+        return row
+    laws = [group.law.alone(dict(group.numbers.places())[scope]) for group in groups]
+    law = laws[0][0] - laws[1][0], laws[0][1] + laws[1][1]
+    return edge_interval(row, schema, scope, law, level)
+
+
+def _of_weights(one: EdgeInterval, two: EdgeInterval, level: float) -> EdgeInterval:
+    """Of items on a scale, whose weights are normal."""
+    row = replace(one, fitted=one.fitted - two.fitted)
+    if UNKNOWN in (one.verdict, two.verdict):
+        return replace(row, estimate=one.estimate - two.estimate, low=None, high=None, p=None)
+    row = _from_both(row, one, two)
+    assert row.low is not None and row.high is not None
+    error = (row.high - row.low) / (2 * normal_quantile(level))
+    return replace(row, p=erfc(row.estimate / error))
 
 
 def _from_both(row: EdgeInterval, one: EdgeInterval, two: EdgeInterval) -> EdgeInterval:
@@ -253,14 +306,14 @@ def _from_both(row: EdgeInterval, one: EdgeInterval, two: EdgeInterval) -> EdgeI
     return replace(row, estimate=middle, low=middle - down, high=middle + up)
 
 
-def _yes_no(first: Uncertainty, second: Uncertainty, scopes: Sequence[Scope]) -> dict[Scope, float]:
+def _yes_no(first: Known, second: Known, scopes: Sequence[Scope]) -> dict[Scope, float]:
     """Chances of tables of two yes/no variables so different if their links are the same.
 
     The common coordinate t is the one that fits both best: z₁(t)² + z₂(t)² is then χ² with one
     degree of freedom.
     """
-    numbers = first.numbers
-    pairs = [s for s in scopes if numbers.cells(s) == 4]
+    shape = first.model.schema.shape
+    pairs = [s for s in scopes if shape[s[0]] == shape[s[1]] == 2]
     for group in (first, second):
         singles = {scope for scope, _ in group.numbers.places()}
         pairs = [s for s in pairs if all((v,) in singles for v in s)]
@@ -282,25 +335,17 @@ def _yes_no(first: Uncertainty, second: Uncertainty, scopes: Sequence[Scope]) ->
     return dict(zip(pairs, chance, strict=True))
 
 
-def _shares(first: Uncertainty, second: Uncertainty, level: float) -> Iterator[ShareDifference]:
+def _shares(first: Known, second: Known, level: float) -> Iterator[ShareDifference]:
     pairs = zip(first.marginals(level), second.marginals(level), strict=True)
     for variable, (one, two) in zip(first.model.schema.variables, pairs, strict=True):
         if one.low is None or one.high is None or two.low is None or two.high is None:
             continue
         shown = range(1, 2) if len(variable.levels) == 2 else range(len(variable.levels))
         for code in shown:
-            middle = one.estimate[code] - two.estimate[code]
-            (low_1, high_1), (low_2, high_2) = (
-                _ends(each.low[code], each.high[code], bool(first.model.schema.forbidden))
-                for each in (one, two)
-                if each.low is not None and each.high is not None
-            )
-            down = math.hypot(one.estimate[code] - low_1, high_2 - two.estimate[code])
-            up = math.hypot(high_1 - one.estimate[code], two.estimate[code] - low_2)
+            at_1, low_1, high_1 = one.estimate[code], one.low[code], one.high[code]
+            at_2, low_2, high_2 = two.estimate[code], two.low[code], two.high[code]
+            middle = at_1 - at_2
+            down = math.hypot(at_1 - low_1, high_2 - at_2)
+            up = math.hypot(high_1 - at_1, at_2 - low_2)
             low, high = max(middle - down, -1.0), min(middle + up, 1.0)
             yield ShareDifference(variable.name, variable.levels[code], middle, low, high)
-
-
-def _ends(low: float, high: float, known: bool) -> tuple[float, float]:
-    """Of a share. Noise that took it out of [0, 1] leaves one point, which says nothing."""
-    return (low, high) if low < high or known else (0.0, 1.0)

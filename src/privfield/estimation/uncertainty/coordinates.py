@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from privfield.errors import InputError
-from privfield.estimation.tables.interactions import interactions
+from privfield.estimation.tables.interactions import among_answered, interactions
 from privfield.inference.factors import Table
-from privfield.mechanisms.items.sums import ItemSums
+from privfield.mechanisms.items.sums import ItemSums, PooledItems
 from privfield.mechanisms.moments.moments import Moments
 from privfield.mechanisms.tables.measurements import Measurements
 from privfield.models.base import Model
@@ -112,18 +112,18 @@ def tables_of(measurements: Any) -> Any:
 def numbers_of(model: Model, measurements: Any) -> Numbers | None:
     """Released tables, moments or items as contrasts; None for anything else."""
     measurements = tables_of(measurements)
-    if not isinstance(measurements, Measurements | Moments | ItemSums):
+    if not isinstance(measurements, Measurements | Moments | ItemSums | PooledItems):
         return None
     theirs = measurements.names if isinstance(measurements, Moments) else measurements.schema.names
     if tuple(model.schema.names) != tuple(theirs):
         raise InputError("measurements must be those of the model: they have other variables.")
     if isinstance(measurements, Moments):
         return _of_moments(measurements)
-    if measurements.schema.shape != model.schema.shape:
+    if measurements.schema.answered().shape != model.schema.shape:
         raise InputError("measurements must be those of the model: they have other levels.")
-    if isinstance(measurements, ItemSums):
+    if isinstance(measurements, ItemSums | PooledItems):
         return _of_items(measurements)
-    parts = interactions(measurements)
+    parts = among_answered(interactions(measurements))
     unit = measurements.schema.unit
     sums = [
         contrast(table, parts.schema.shape, s)
@@ -162,11 +162,14 @@ def _of_moments(moments: Moments) -> Numbers:
     )
 
 
-def _of_items(sums: ItemSums) -> Numbers:
-    """The counts of levels, as contrasts of single variables."""
-    shape = sums.schema.shape
+def _of_items(sums: ItemSums | PooledItems) -> Numbers:
+    """The counts of levels, as contrasts of single variables; gaps are a further level."""
+    counted = list(sums.levels)
+    if sums.gaps is not None:
+        counted = [np.append(own, gap) for own, gap in zip(counted, sums.gaps, strict=True)]
+    shape = tuple(map(len, counted))
     scopes = tuple((v,) for v in range(len(shape)))
-    parts = [contrasts(len(counts)).T @ counts for counts in sums.levels]
+    parts = [contrasts(len(counts)).T @ counts for counts in counted]
     noise = 0.0 if sums.noise == "none" else sums.laws[0].deviation
     size = sum(map(len, parts))
     public = sums.total is not None

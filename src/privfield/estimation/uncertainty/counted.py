@@ -6,7 +6,7 @@ They need no model of how variables are related, and cost no privacy.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -16,12 +16,14 @@ import numpy as np
 from privfield.checks import check_level
 from privfield.estimation.uncertainty.coordinates import Numbers, contrasts, numbers_of
 from privfield.estimation.uncertainty.tails import laplace_share, quantile
+from privfield.html import text_html
 from privfield.inference.factors import Table
 from privfield.models.base import Model
 from privfield.models.mrf import MarkovRandomField
 
 _IMPOSSIBLE = 1e-12  # shares up to this are those of levels that cannot occur
 _GRID = 501  # trial values of a probability
+_HALVINGS = 30  # of a step between them
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,9 @@ class Answer:
         if self.low is None or self.high is None:
             return f"{self.estimate:.4g} ({self.note or 'no interval is known'})"
         return f"{self.estimate:.4g} ({self.low:.4g} to {self.high:.4g}, {self.level:.0%})"
+
+    def _repr_html_(self) -> str:
+        return text_html(repr(self))
 
     def to_pandas(self) -> Any:
         """One row."""
@@ -86,8 +91,8 @@ class Counted:
             if None in cells:
                 found.append(known_marginal(self.model, variable.name))
                 continue
-            nothing = 1.0, np.zeros(self.numbers.size)
-            answers = [self._ratio(cell, nothing, level) for cell in cells if cell is not None]
+            base = self._base({}, [position])
+            answers = [self._ratio(cell, base, level) for cell in cells if cell is not None]
             share, low, high = np.array([[x.estimate, x.low, x.high] for x in answers]).T
             if self.model.schema.forbidden:
                 possible = np.asarray(self.model.marginal([variable.name])) > _IMPOSSIBLE
@@ -104,10 +109,23 @@ class Counted:
         schema = self.model.schema
         asked = {schema.index(n): schema[n].code(v) for n, v in {**given, **event}.items()}
         known = {schema.index(n): schema[n].code(v) for n, v in given.items()}
-        both, base = self._weights(asked), self._weights(known)
-        if both is None or base is None:
+        both = self._weights(asked)
+        if both is None:
             return None
-        return self._ratio(both, base, level)
+        return self._ratio(both, self._base(known, [v for v in asked if v not in known]), level)
+
+    def _base(self, known: Mapping[int, int], asked: Sequence[int]) -> tuple[float, Table]:
+        """What a probability is a share of: people with the known levels who answered.
+
+        A gap is a level that was counted, of one variable at a time, and that the model lacks.
+        """
+        constant, weights = self._weights(known) or (1.0, np.zeros(self.numbers.size))
+        for v in asked:
+            levels = self.model.schema.shape[v]
+            gap = self._weights({**known, v: levels}) if self.numbers.shape[v] > levels else None
+            if gap is not None:
+                constant, weights = constant - gap[0], weights - gap[1]
+        return constant, weights
 
     def _weights(self, cell: Mapping[int, int]) -> tuple[float, Table] | None:
         """A cell's probability as constant + weights · mean of the statistics."""
@@ -130,30 +148,38 @@ class Counted:
         """All t for which (numerator − t · denominator) is within its error of zero.
 
         After Fieller (1954), with the sampling error that goes with t, as in Wilson's interval
-        (1927): a cell that came out empty may not be.
+        (1927): a cell that came out empty may not be. Noise that takes the numerator out of its
+        range, from 0 to the denominator, counts as the nearest possible: that can only widen the
+        set, which would be empty if noise went far, and says nothing for a denominator below 0.
         """
         numbers, used = self.numbers, np.flatnonzero((both[1] != 0) | (base[1] != 0))
         both, base = (both[0], both[1][used]), (base[0], base[1][used])
         sums = numbers.sums[used]
-        top, bottom = (c + w @ sums / numbers.total for c, w in (both, base))
-        estimate = float(np.clip(top / bottom, 0, 1)) if bottom > 0 else 0.5
+        top, bottom = (float(c + w @ sums / numbers.total) for c, w in (both, base))
+        bottom = max(bottom, 0.0)
+        top = min(max(top, 0.0), bottom)
+        estimate = top / bottom if bottom > 0 else 0.5
 
-        def inside(t: Table) -> Table:
+        def holds(t: Table) -> Table:
             weights = both[1][:, None] - t * base[1][:, None]
             own = numbers.variances[used][:, None] * weights**2
             spread = own.sum(axis=0)
             spread += (numbers.total_deviation * (sums @ weights) / numbers.total) ** 2
-            people = numbers.alike * np.clip(bottom, 0, 1) * t * (1 - t) * numbers.total
+            people = numbers.alike * min(bottom, 1.0) * t * (1 - t) * numbers.total
             variance = spread + people
             reach = quantile(level, laplace_share(own, numbers.laplace, variance))
             close = np.abs(top - t * bottom) <= reach * np.sqrt(variance) / numbers.total
-            return np.asarray(t[close])
+            return np.asarray(close)
 
-        accepted = np.append(inside(np.linspace(0, 1, _GRID)), estimate)
-        around = np.linspace(-1, 1, _GRID) / (_GRID - 1)
-        for end in (accepted.min(), accepted.max()):  # rare answers need finer steps
-            accepted = np.append(accepted, inside(np.clip(end + around, 0, 1)))
-        return Answer(estimate, float(accepted.min()), float(accepted.max()), level)
+        grid = np.linspace(0, 1, _GRID)
+        accepted = np.append(grid[holds(grid)], estimate)
+        ends = np.array([accepted.min(), accepted.max()])
+        past = np.clip(ends + np.array([-1, 1]) / (_GRID - 1), 0, 1)
+        for _ in range(_HALVINGS):  # rare answers and many people need finer steps
+            middle = (ends + past) / 2
+            inside = holds(middle)
+            ends, past = np.where(inside, middle, ends), np.where(inside, past, middle)
+        return Answer(estimate, float(ends[0]), float(ends[1]), level)
 
 
 def counted(model: Model, measurements: Any) -> Counted | None:

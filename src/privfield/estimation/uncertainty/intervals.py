@@ -44,7 +44,7 @@ from privfield.estimation.uncertainty.strengths import (
 from privfield.estimation.uncertainty.two_by_two import Curves, Places, curves, null_deviation
 from privfield.estimation.uncertainty.zeros import is_determined, undetermined
 from privfield.inference.factors import Table
-from privfield.mechanisms.items.sums import ItemSums
+from privfield.mechanisms.items.sums import ItemSums, PooledItems
 from privfield.models.base import Model
 from privfield.models.mrf import MarkovRandomField
 
@@ -52,6 +52,7 @@ MOST_PARAMETERS = 2000  # beyond, simulating their covariance takes minutes
 _MOST_CLIQUES = 5000
 _MOST_ERROR = 1.0  # of a strength: beyond, a pair was not measured
 _KNOWN_ERROR, _WIDE = 0.6, 4.0  # of a strength; prior variance of a coordinate in draws
+_MOST_DRAWN = 0.25  # median error of strengths: beyond, intervals from draws were too short
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,16 +149,25 @@ class Uncertainty(Counted):
         """Models that the released numbers leave possible, each drawn from their law.
 
         That most interactions are none is assumed only of those about which little is known:
-        others would be pulled towards zero farther than the draws scatter.
+        others would be pulled towards zero farther than the draws scatter. Where little is known
+        about most pairs, that is what happens, and there are no draws.
         """
         check_whole(count, "count", 1)
         random = check_rng(rng)
         k, h = self.law.sites.k.copy(), self.law.sites.h.copy()
+        errors = []
         for scope, place in self.numbers.places():
             if len(scope) > 1 and place.stop > place.start:
                 variance = float(np.diag(self.law.alone(place)[1]).mean())
-                if variance <= _KNOWN_ERROR**2 * self.numbers.cells(scope):
-                    k[place], h[place] = 1 / _WIDE, 0.0
+                errors.append(math.sqrt(variance / self.numbers.cells(scope)))
+                if errors[-1] <= _KNOWN_ERROR:
+                    k[place, place], h[place] = np.eye(place.stop - place.start) / _WIDE, 0.0
+        if errors and np.median(errors) > _MOST_DRAWN:
+            raise InputError(
+                "draws: too much noise lies on what was released. The median standard error of a "
+                f"link's strength is {np.median(errors):.2f}, and above {_MOST_DRAWN} analyses of "
+                "drawn models are surer than they should be; .edges() and .ask() say what is known."
+            )
         mean, covariance = self.law.with_factors(k, h)
         values, vectors = np.linalg.eigh(covariance)
         root = vectors * np.sqrt(np.maximum(values, 0))
@@ -175,7 +185,7 @@ def uncertainty(
     `rng`.
     """
     known = counted(model, measurements)
-    if known is not None and isinstance(measurements, ItemSums):
+    if known is not None and isinstance(measurements, ItemSums | PooledItems):
         return item_uncertainty(known, measurements)
     if known is None or known.numbers.size > MOST_PARAMETERS:
         return None

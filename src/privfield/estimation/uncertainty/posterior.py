@@ -61,7 +61,7 @@ class Linear:
 
 @dataclass(frozen=True, eq=False)
 class Sites:
-    """One normal factor exp(−k θ²/2 + h·θ) for each coordinate."""
+    """One normal factor exp(−½ θᵀkθ + h·θ) for each interaction: k is a matrix of blocks."""
 
     k: Table
     h: Table
@@ -89,8 +89,8 @@ class Posterior:
 
     def information(self) -> Table:
         """Of each coordinate by sampling alone, all others known as well as they are."""
-        inverse = np.linalg.inv(self.at.sampling + np.diag(self.sites.k))
-        return np.asarray(np.maximum(1 / np.diag(inverse) - self.sites.k, _TINY))
+        inverse = np.linalg.inv(self.at.sampling + self.sites.k)
+        return np.asarray(np.maximum(1 / np.diag(inverse) - np.diag(self.sites.k), _TINY))
 
 
 def posterior(numbers: Numbers, like: Model, rng: np.random.Generator) -> Posterior | None:
@@ -174,7 +174,7 @@ def start_sites(here: Linear, places: Sequence[slice]) -> Sites:
         if value > best:
             best, found = float(value), k
     slab = min(max(0.25, 1 / float(found[inner].min())), _MOST_SLAB) if places else 0.25
-    return Sites(found, np.where(inner, 0.0, here.point / _FIELD), slab=slab)
+    return Sites(np.diag(found), np.where(inner, 0.0, here.point / _FIELD), slab=slab)
 
 
 def propagate(
@@ -193,7 +193,8 @@ def propagate(
         k, h, none, power = sites.k.copy(), sites.h.copy(), 0.0, 0.0
         for place in _alike(places):
             new_k, new_h, chance, square = _update(mean, covariance, sites, place, most)
-            k[place] += _DAMPING * (new_k[:, None] - k[place])
+            block = place[:, :, None], place[:, None, :]
+            k[block] += _DAMPING * (new_k - k[block])
             h[place] += _DAMPING * (new_h - h[place])
             none += float((1 - chance).sum())
             power += float((chance * square).sum())
@@ -207,7 +208,7 @@ def propagate(
 
 
 def _normal(here: Linear, sites: Sites) -> tuple[Table, Table]:
-    covariance = np.linalg.inv(here.precision + np.diag(sites.k))
+    covariance = np.linalg.inv(here.precision + sites.k)
     return covariance @ (here.shift + sites.h), np.asarray(covariance, np.float64)
 
 
@@ -222,14 +223,15 @@ def _alike(places: Sequence[slice]) -> list[NDArray[np.intp]]:
 def _update(
     mean: Table, covariance: Table, sites: Sites, place: NDArray[np.intp], most: float
 ) -> tuple[Table, Table, Table, Table]:
-    """New factors of blocks of one size; how likely each is there, and its mean square if so."""
-    size = place.shape[1]
-    inner = np.linalg.inv(covariance[place[:, :, None], place[:, None, :]])
+    """New factors of blocks of one size; how likely each is there, and its mean square if so.
+
+    Some contrasts of a rare level are hardly known and others of the same pair well, so a factor
+    has a precision for each direction.
+    """
+    block = place[:, :, None], place[:, None, :]
+    inner = np.linalg.inv(covariance[block])
     natural = np.einsum("bij,bj->bi", inner, mean[place]) - sites.h[place]
-    inner[:, range(size), range(size)] = np.maximum(
-        inner[:, range(size), range(size)] - sites.k[place], 1e-10
-    )
-    values, vectors = np.linalg.eigh(inner)
+    values, vectors = np.linalg.eigh(inner - sites.k[block])
     values = np.maximum(values, 1e-10)  # precisions without the block's own factor
     turned = np.einsum("bij,bi->bj", vectors, natural)
     wide = 1 / values + sites.slab
@@ -241,16 +243,26 @@ def _update(
     spread = 1 / (values + 1 / sites.slab)
     inside = spread * turned
     tilted = chance[:, None] * inside
-    second = (spread + inside**2).mean(axis=1)
-    variance = np.maximum(chance * second - (tilted**2).mean(axis=1), _TINY)
-    k = np.clip(1 / variance - values.mean(axis=1), _LEAST_SITE, most)
-    wanted = np.einsum("bij,bj->bi", vectors, (k[:, None] + values) * tilted - turned)
-    return k, wanted, chance, second
+    both = chance[:, None, None]
+    apart = both * (1 - both) * inside[:, :, None] * inside[:, None, :]
+    here = np.arange(place.shape[1])
+    apart[:, here, here] += both[:, 0] * spread + _TINY
+    wanted = np.linalg.inv(apart)
+    wanted[:, here, here] -= values
+    sizes, own = np.linalg.eigh(wanted)
+    k = (own * np.clip(sizes, _LEAST_SITE, most)[:, None, :]) @ own.transpose(0, 2, 1)
+    h = np.einsum("bij,bj->bi", k, tilted) + values * tilted - turned
+    return (
+        vectors @ k @ vectors.transpose(0, 2, 1),
+        np.einsum("bij,bj->bi", vectors, h),
+        chance,
+        (spread + inside**2).mean(axis=1),
+    )
 
 
 def _cavity(mean: Table, covariance: Table, sites: Sites, place: slice) -> tuple[Table, Table]:
     inner = np.linalg.inv(covariance[place, place])
     natural = inner @ mean[place] - sites.h[place]
-    values, vectors = np.linalg.eigh(inner - np.diag(sites.k[place]))
+    values, vectors = np.linalg.eigh(inner - sites.k[place, place])
     spread = (vectors / np.maximum(values, 1e-10)) @ vectors.T
     return spread @ natural, spread

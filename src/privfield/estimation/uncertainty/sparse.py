@@ -26,7 +26,7 @@ def sparse_draws(law: Posterior, count: int, rng: np.random.Generator) -> Table:
     inner = np.concatenate([np.zeros(0, int), *blocks])
     singles = np.setdiff1d(np.arange(len(law.mean)), inner)
     precision = law.at.precision
-    fields = _Field(precision, singles, law.sites.k[singles])
+    fields = _Field(precision, singles, np.diag(law.sites.k)[singles])
     slabs = [_Slab(precision, block, law.sites.none, law.sites.slab) for block in blocks]
     values = law.mean.copy()
     rest = law.at.shift - precision @ values  # what the sums leave unexplained

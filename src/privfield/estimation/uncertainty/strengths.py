@@ -13,6 +13,7 @@ import numpy as np
 from privfield.errors import InputError
 from privfield.estimation.uncertainty.coordinates import Scope, contrasts
 from privfield.estimation.uncertainty.tails import erfc, normal_quantile
+from privfield.html import table_html
 from privfield.inference.factors import Table
 from privfield.schema import Schema, Variable
 from privfield.words import counted
@@ -37,6 +38,7 @@ class EdgeInterval:
     `estimate`, `low`, `high` and `p` (of the hypothesis that there is no such edge) come from the
     released numbers and are not shrunk; ends may be infinite. They are None where no interval is
     known. `fitted` is the same strength in the model, which is shrunk so that it predicts well.
+    `steps` is the product of the numbers of steps of two ordered variables, 1 for two levels each.
     """
 
     first: str
@@ -48,6 +50,11 @@ class EdgeInterval:
     p: float | None = None
     fitted: float = 0.0
     verdict: str = UNKNOWN
+    steps: int = 1
+
+    def step_odds(self, strength: float) -> float:
+        """The odds ratio of such a strength, between neighbouring levels of both variables."""
+        return math.exp(min(4 * strength / self.steps, 700))
 
 
 class Edges(Sequence[EdgeInterval]):
@@ -88,6 +95,12 @@ class Edges(Sequence[EdgeInterval]):
 
         names = [field.name for field in fields(EdgeInterval)]
         return pd.DataFrame([[getattr(row, n) for n in names] for row in self.rows], columns=names)
+
+    def _repr_html_(self) -> str:
+        order = sorted(self.rows, key=lambda row: (_rank(row.verdict), -abs(row.estimate)))
+        rows = [(r.first, r.second, r.estimate, r.low, r.high, r.verdict) for r in order]
+        head = ("first", "second", "estimate", "low", "high", "verdict")
+        return table_html(repr(self).splitlines()[0], head, rows)
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{self.count(v):,} {v}" for v in VERDICTS if self.count(v))
@@ -176,14 +189,20 @@ def plain_edge(schema: Schema, scope: Scope, fitted: Table) -> EdgeInterval:
     signed = all(variable.is_ordered for variable in pair)
     answer = float(strength_of(schema, scope, fitted))
     names = pair[0].name, pair[1].name
-    return EdgeInterval(*names, answer, None, None, signed, fitted=answer)
+    steps = _steps(pair) if signed else 1
+    return EdgeInterval(*names, answer, None, None, signed, fitted=answer, steps=steps)
 
 
 def strength_of(schema: Schema, scope: Scope, values: Table) -> Table:
-    """From a pair's coordinates, the last axis of `values`: with a sign where both are ordered."""
+    """From a pair's coordinates, the last axis of `values`: with a sign where both are ordered.
+
+    It is that among people who answered both.
+    """
     pair = [schema.variables[v] for v in scope]
+    if any(own < levels for levels, own in map(_sizes, pair)):  # else nothing changes
+        values = values @ _answered(*map(_sizes, pair))
     if all(variable.is_ordered for variable in pair):
-        return np.asarray(values @ trend(*(len(variable.levels) for variable in pair)))
+        return np.asarray(values @ trend(*(len(variable.answers) for variable in pair)))
     return np.asarray(np.linalg.norm(values, axis=-1) / _scale(pair))
 
 
@@ -200,10 +219,13 @@ def edge_interval(
     """
     from scipy.special import chdtr, chdtrc, chndtrinc
 
-    mean, covariance = law
     pair = [schema.variables[v] for v in scope]
+    kept = _answered(*map(_sizes, pair))
+    mean, covariance = law[0] @ kept, kept.T @ law[1] @ kept
+    if not mean.size:  # one answer, or none
+        return plain
     if plain.signed:
-        weights = trend(*(len(variable.levels) for variable in pair))
+        weights = trend(*(len(variable.answers) for variable in pair))
         spread = math.sqrt(max(1e-300, float(weights @ covariance @ weights)))
         middle, reach = float(weights @ mean), normal_quantile(level) * spread
         ends = middle - reach, middle + reach
@@ -235,7 +257,22 @@ def null_error(covariance: Table, scope: Scope, shape: Sequence[int]) -> float:
 
 
 def _scale(pair: Sequence[Variable]) -> float:
-    return math.sqrt(math.prod(len(variable.levels) for variable in pair))
+    return math.sqrt(math.prod(len(variable.answers) for variable in pair))
+
+
+def _steps(pair: Sequence[Variable]) -> int:
+    return math.prod(max(len(variable.answers) - 1, 1) for variable in pair)
+
+
+def _sizes(variable: Variable) -> tuple[int, int]:
+    return len(variable.levels), len(variable.answers)
+
+
+@lru_cache(maxsize=256)
+def _answered(first: tuple[int, int], second: tuple[int, int]) -> Table:
+    """What takes coordinates of all levels to those of the answers: the first so many levels."""
+    parts = [contrasts(levels)[:own].T @ contrasts(own) for levels, own in (first, second)]
+    return np.asarray(np.kron(*parts), np.float64)
 
 
 @lru_cache(maxsize=256)

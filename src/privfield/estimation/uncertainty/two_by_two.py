@@ -60,8 +60,17 @@ class Curves:
 
     def chance(self) -> Table:
         """The p-value of the hypothesis that there is no edge."""
-        z, variance = self._score(np.zeros_like(self.gap))
-        return beyond(z, self._share(variance))
+        possible = self._possible()
+        z, variance = possible._score(np.zeros_like(self.gap))
+        return beyond(z, possible._share(variance))
+
+    def _possible(self) -> Curves:
+        """A sum beyond what any table could have counts as the farthest."""
+        ends = [
+            _joint(self.first, self.second, np.full_like(self.gap, x)) for x in (-2 * FAR, 2 * FAR)
+        ]
+        least, most = (2 * self.rows * (p - self.together) for p in ends)
+        return replace(self, gap=np.clip(self.gap, least, most))
 
     def _share(self, variance: Table) -> Table:
         own = np.minimum(self.own, self.noise)
@@ -72,12 +81,8 @@ class Curves:
         return np.asarray(1 / (1 / np.maximum(cells, 1e-15)).sum(axis=0))
 
     def interval(self, level: float) -> tuple[Table, Table, Table]:
-        """Estimate, low and high. A sum beyond what any table could have counts as the farthest."""
-        ends = [
-            _joint(self.first, self.second, np.full_like(self.gap, x)) for x in (-2 * FAR, 2 * FAR)
-        ]
-        least, most = (2 * self.rows * (p - self.together) for p in ends)
-        possible = replace(self, gap=np.clip(self.gap, least, most))
+        """Estimate, low and high."""
+        possible = self._possible()
         best = possible.where(0.0)
         share = possible._share(possible._score(np.clip(best, -FAR, FAR))[1])
         reach = quantile(level, share)
@@ -114,19 +119,41 @@ def null_deviation(law: Posterior, first: Places, second: Places, both: Places) 
 def curves(law: Posterior, first: Places, second: Places, both: Places) -> Curves:
     """Of edges with the coordinates `both`, between variables with those of `first`, `second`."""
     numbers, mean = law.numbers, law.at.statistics.mean
-    rows = numbers.total
     a, b = (0.5 + mean[place] / math.sqrt(2) for place in (first, second))
     p = (a + b + mean[both]) / 2 - 0.25
-    p = np.clip(p, np.maximum(0, a + b - 1) + _TINY, np.minimum(a, b) - _TINY)
-    cells = np.stack([p, a - p, b - p, 1 - a - b + p])
-    h = 1 / (1 / np.maximum(cells, 1e-15)).sum(axis=0)
-    kappa = np.minimum(1.0, law.information()[both] / (4 * rows * h))
-    information = 4 * rows * kappa * h
     centre, spread = np.empty(len(both)), np.empty(len(both))
     for number, place in enumerate(both):
         own_mean, own_spread = law.alone(slice(int(place), int(place) + 1))
         centre[number], spread[number] = own_mean[0], own_spread[0, 0]
-    point = law.at.point[both]
+    point, information = law.at.point[both], law.information()[both]
+    noise = numbers.variances[both], numbers.laplace
+    tables = a, b, p
+    return curves_of(
+        numbers.total, numbers.alike, tables, point, information, centre, spread, noise
+    )
+
+
+def curves_of(
+    rows: float,
+    alike: float,
+    tables: tuple[Table, Table, Table],
+    point: Table,
+    known: Table,
+    centre: Table,
+    spread: Table,
+    noise: tuple[Table, float],
+) -> Curves:
+    """Of edges whose `tables` (margins a, b and p₁₁) at θ° = `point` are those of `rows` people.
+
+    `known` is the information of such people about each coordinate; `centre` and `spread` are its
+    mean and variance by what was released, with privacy `noise` on the edge's own sum.
+    """
+    a, b, p = tables
+    p = np.clip(p, np.maximum(0, a + b - 1) + _TINY, np.minimum(a, b) - _TINY)
+    cells = np.stack([p, a - p, b - p, 1 - a - b + p])
+    h = 1 / (1 / np.maximum(cells, 1e-15)).sum(axis=0)
+    kappa = np.minimum(1.0, known / (4 * rows * h))
+    information = 4 * rows * kappa * h
     logs = np.log(np.maximum(cells, 1e-15))
     return Curves(
         rows,
@@ -137,10 +164,9 @@ def curves(law: Posterior, first: Places, second: Places, both: Places) -> Curve
         point,
         kappa,
         information * (centre - point),
-        np.maximum(information**2 * spread - numbers.alike * information, 0.0),
-        numbers.alike,
-        numbers.variances[both],
-        numbers.laplace,
+        np.maximum(information**2 * spread - alike * information, 0.0),
+        alike,
+        *noise,
     )
 
 

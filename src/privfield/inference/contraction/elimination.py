@@ -267,7 +267,7 @@ def _min_fill(
 
 
 def _mcs_m(graph: Graph, rng: np.random.Generator) -> list[int]:
-    """Berry et al., Maximum Cardinality Search for Computing Minimal Triangulations, 2002."""
+    """Maximum cardinality search for minimal triangulations (Berry et al. 2004)."""
     score = dict.fromkeys(graph, 0)
     luck = dict(zip(graph, rng.random(len(graph)).tolist(), strict=True))
     backwards = []

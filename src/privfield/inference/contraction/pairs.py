@@ -22,7 +22,7 @@ from privfield.inference.factors import Table, aligned
 
 Pair = tuple[int, int]
 _KEPT_CELLS = 2**24  # of all conditionals; more are made again whenever they are needed
-_BLOCK_CELLS = 2**22  # of the matrix of those who travel together
+_BLOCK_CELLS = 2**20  # of the matrix of those who travel together
 
 
 def pair_marginals(
@@ -230,6 +230,11 @@ class _Journey:
             rows = self._only(up[child], self._outside(up[child].sources, v))
             if rows.sources.size:
                 parts.append(_step(rows, tree.conditional(v), clique, given))
+        for child in tree.children[v]:  # who turns downwards here, or was needed for the climb only
+            if child in up:
+                rows = self._going_to(up.pop(child), tree.children[v])
+                if rows.sources.size:
+                    up[child] = rows
         if parts:
             up[v] = _stacked(parts)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ QUICK_BYTES = 100 * 2**20  # a run takes a tenth of a second: 20 binary variable
 _KEEP_BYTES = 256 * 2**20  # a larger workspace is not kept between runs
 _SMALL_BYTES = 4 * 2**20  # a larger plan is not kept for the next model of the same structure
 _KEPT_PLANS = 32
+_MOST_KEPT_CLIQUES = 2_000  # of a structure whose size is kept
 _KEPT: dict[Any, ContractionPlan] = {}
 
 
@@ -51,7 +53,16 @@ def contraction_size(
     max_bytes: float = DEFAULT_MAX_BYTES,
 ) -> ContractionSize:
     """The size of a contraction without a refusal; exact unless it exceeds `max_bytes`."""
-    return _prepare(shape, cliques, wanted, rng, max_bytes)[0]
+    if rng is not None or len(cliques) + len(wanted) > _MOST_KEPT_CLIQUES:
+        return _prepare(shape, cliques, wanted, rng, max_bytes)[0]
+    return _size(tuple(shape), tuple(map(tuple, cliques)), tuple(map(tuple, wanted)), max_bytes)
+
+
+@lru_cache(maxsize=64)
+def _size(
+    shape: Scope, cliques: tuple[Scope, ...], wanted: tuple[Scope, ...], most: float
+) -> ContractionSize:
+    return _prepare(shape, cliques, wanted, None, most)[0]
 
 
 def plan_contraction(
