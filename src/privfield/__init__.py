@@ -27,6 +27,7 @@ PUBLIC = {  # loaded when first asked for: `privfield --help` needs none; types:
     "combine": "privfield.estimation.uncertainty.combining",
     "Combined": "privfield.estimation.uncertainty.combining",
     "Cost": "privfield.privacy.budgets",
+    "CsvFiles": "privfield.data.sources.files",
     "estimate": "privfield.estimation.estimate",
     "FrankWolfe": "privfield.learners.frank_wolfe",
     "IsingLearner": "privfield.learners.ising",

@@ -1,5 +1,6 @@
 from privfield._version import __version__ as __version__
 from privfield.data.check import check as check
+from privfield.data.sources.files import CsvFiles as CsvFiles
 from privfield.data.spark.files import SparkFiles as SparkFiles
 from privfield.errors import BudgetRefused as BudgetRefused
 from privfield.errors import InputError as InputError

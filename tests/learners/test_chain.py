@@ -224,3 +224,64 @@ def test_released_tables_can_be_estimated_again():
     learner = ChainLearner(pf.PureDP(2), states=STATES).fit(DATA[:2000])
     again = pf.estimate(learner.measurements_)
     assert (again.transition == learner.model_.transition).all()
+
+
+# -- segments --------------------------------------------------------------------------------------
+
+
+def test_segments_give_an_undirected_chain_and_its_score():
+    """Without noise, the log-likelihood is that of the rows under the model, nulls left out."""
+    days = [["home", "work", "?"], ["work"], [None, 7, "moon"], ["home", "home", "work", "home"]]
+    learner = ChainLearner(
+        pf.NON_PRIVATE, states=[*STATES, "off"], segment=3, null="off", adjacency="add-remove"
+    ).fit(days * 50)
+    model = learner.model_
+    assert isinstance(model, pf.MarkovRandomField) and model.schema.names == ("t1", "t2", "t3")
+    rows = [("home", "work", "off"), ("work", "off", "off"), ("home", "home", "work")]
+    rows += [("home", "off", "off")]
+    frame = pd.DataFrame(rows, columns=["t1", "t2", "t3"])
+    score = learner.evaluate(days)
+    assert score.log_likelihood == pytest.approx(model.log_likelihood(frame))
+    assert score.people == 4 and learner.measurements_.share == "segments"
+    assert learner.measurements_.initial.sum() == pytest.approx(4 * 50)
+    assert model.card is not None and model.card.unit == "person"
+    back = pf.estimate(learner.measurements_, "naive")
+    assert isinstance(back, pf.MarkovRandomField)
+
+
+def test_released_scores_of_segments_clip_each_person():
+    """Against the model's own log-likelihood of each person's segments; empty ones cost nothing."""
+    days = [["home", "work", "?"], ["work"], [None, 7], ["home"] * 40, [["work"], ["home"]]]
+    rows = [["home work off"], ["work off off"], [], ["home home home"] * 13 + ["home off off"]]
+    rows += [["work off off", "home off off"]]
+    learner = ChainLearner(pf.PureDP(1), states=[*STATES, "off"], segment=3, null="off").fit(DATA)
+    each = []
+    for own in rows:
+        frame = pd.DataFrame([row.split() for row in own], columns=["t1", "t2", "t3"])
+        each.append(learner.model_.log_likelihood(frame) if own else 0.0)
+    for bound in (4, 1000):
+        found = learner.release_score(days, pf.NON_PRIVATE, bound=bound)
+        expected = sum(max(-bound, value) for value in each)
+        assert found.log_likelihood == pytest.approx(expected, abs=1e-3)
+        assert found.people == 5
+    assert learner.release_score(days, pf.PureDP(1)).bound == math.ceil(3 * math.log(4))
+    assert learner.release_score(days, pf.PureDP(2)).cost == pf.PureDP(2)
+    with pytest.raises(pf.InputError, match="segments of 4 of the same states"):
+        learner.set_params(segment=4).release_score(days, pf.PureDP(1))
+
+
+def test_private_segments_keep_the_budget_and_bad_arguments_are_refused():
+    learner = ChainLearner(pf.PureDP(1), states=[*STATES, "off"], segment=5, null="off", limit=1)
+    learner.fit(DATA)
+    assert learner.cost_ == pf.PureDP(1) and learner.model_.stamp is None
+    for change, text in [
+        ({"null": None}, "null must be the state for what was not seen"),
+        ({"null": "moon"}, "moon"),
+        ({"unknown": "off"}, "unknown None, with segment"),
+        ({"segment": None}, "null must be None without segment; got 'off'"),
+        ({"segment": 1}, "segment must be a whole number from 2"),
+        ({"share": "x"}, "share must be one of"),
+    ]:
+        bad = ChainLearner(**{**learner.get_params(), **change})
+        with pytest.raises(pf.InputError, match=text):
+            bad.fit(DATA)

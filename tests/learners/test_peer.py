@@ -71,16 +71,18 @@ def test_bounds_that_make_no_sense(options, message):
 
 def test_objective_perturbation_gives_a_grid_point():
     peer = PeerEffect(pf.PureDP(1), method="objective-perturbation", bound=2.0).fit(KARATE, CLUB)
-    assert 0 <= peer.beta_ <= 2 and (peer.beta_ * 256).is_integer()
-    assert peer.interval_ is None and peer.cost_ == pf.PureDP(1)
-    assert "none from this method" in peer.summary()
-    with pytest.raises(pf.InputError, match="no likelihood"):
-        peer.plot()
+    assert 0 <= peer.release_.beta <= 2 and (peer.release_.beta * 256).is_integer()
+    low, high = peer.interval_
+    assert 0 <= low <= peer.beta_ <= high <= 2 and peer.cost_ == pf.PureDP(1)
+    assert "95% interval" in peer.summary() and peer.plot().get_xlabel() == "peer effect β"
 
 
 def test_mple_is_for_study_only():
     peer = PeerEffect(pf.NON_PRIVATE, method="mple").fit(KARATE, CLUB)
     assert peer.summary().startswith("NOT PRIVATE") and peer.cost_ is pf.NON_PRIVATE
+    assert peer.interval_ is None and "none from this method" in peer.summary()
+    with pytest.raises(pf.InputError, match="no likelihood"):
+        peer.plot()
     with pytest.raises(pf.InputError, match="no privacy"):
         PeerEffect(pf.PureDP(1), method="mple").fit(KARATE, CLUB)
 

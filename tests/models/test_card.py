@@ -14,7 +14,7 @@ from privfield.files import pack, unpack
 from privfield.learners.base import attach_card, card_of
 from privfield.learners.files import RELEASES, release_from_bytes
 from privfield.mechanisms.moments.moments import Moments
-from privfield.models.card import Card, attach, guarantee
+from privfield.models.card import Card, Site, attach, guarantee
 from privfield.models.chain import ChainModel
 from privfield.models.loading import model_from_bytes
 from privfield.models.saving import model_bytes
@@ -48,6 +48,7 @@ cards = st.builds(
     notes=st.lists(texts, max_size=3).map(tuple),
     intervals=st.dictionaries(texts, st.tuples(finite, finite, finite), max_size=2),
     level=st.floats(0.01, 0.99),
+    sites=st.lists(st.builds(Site, texts, st.integers(0, 9) | st.floats(0, 9), texts)).map(tuple),
 )
 
 
@@ -150,6 +151,7 @@ def test_half_of_the_measurements_is_damage(missing):
         (lambda model: Card(unit=None), "unit"),
         (lambda model: Card(job=3), "job"),
         (lambda model: Card(notes="x"), "notes"),
+        (lambda model: Card(sites=(Site("north", -1, ""),)), "sites"),
         (lambda model: Card(level=1.0), "level"),
         (lambda model: Card(levels_are_public="no"), "levels_are_public"),
         (lambda model: Card(intervals={"beta": (1, 2)}), "intervals"),

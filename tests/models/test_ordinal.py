@@ -34,6 +34,17 @@ def test_its_law_is_the_formula():
     assert np.isclose(brute_force.log_partition(model.factors), model.log_partition())
 
 
+def test_any_scores_of_two_levels_are_an_ising_model():
+    schema = pf.Schema({name: ["no", "yes"] for name in "abc"})
+    scores = [[0.5, -1], [2, 3], [-1, 1]]
+    model = some_model(np.random.default_rng(2), schema, scores)
+    ising = model.to_ising()
+    assert ising.schema == schema
+    assert np.allclose(ising.marginal(["a", "b", "c"]), model.marginal(["a", "b", "c"]))
+    with pytest.raises(pf.InputError, match="two levels"):
+        some_model(np.random.default_rng(2)).to_ising()
+
+
 def test_two_levels_each_are_an_ising_model():
     schema = pf.Schema({name: ["no", "yes"] for name in "abc"})
     model = some_model(np.random.default_rng(1), schema)

@@ -9,7 +9,7 @@ import pyarrow.parquet
 import pytest
 
 import privfield as pf
-from privfield.cli.commands.learners import make_learner, ways_for
+from privfield.cli.commands.learners import kind_for, make_learner, ways_for
 from privfield.learners.ising import METHODS, IsingLearner
 from privfield.mechanisms.forecasting.choose import choose, forecast_of, ranked
 from privfield.mechanisms.forecasting.forecast import Answers, Forecast
@@ -103,14 +103,34 @@ def test_adult_and_a_health_survey_are_not_for_frank_wolfe():
 
 def test_every_way_that_fit_may_go_has_a_row():
     binary = {each.name for each in plan(5, 1000, APPROXIMATE).methods}
-    assert binary == {
-        *("moments", "tables", "pseudolikelihood", "frank-wolfe", "selection", "stable")
-    }
+    ways = (
+        "moments",
+        "two-stage",
+        "tables",
+        "pseudolikelihood",
+        "frank-wolfe",
+        "selection",
+        "stable",
+    )
+    assert binary == {*ways}
     levels = {each.name for each in plan((3, 3, 3), 1000, APPROXIMATE).methods}
     assert levels == {"tables", "frank-wolfe", "selection", "stable"}
-    for method in ("auto", "naive-mle", "moments", "frank-wolfe"):
+    for method in ("auto", "naive-mle", "moments", "two-stage", "frank-wolfe"):
         for cliques in ("auto", "all-pairs", "learn"):
             assert set(ways_for(method, cliques) or binary) <= binary
+
+
+def test_learned_cliques_are_planned_as_they_are_fitted():
+    for levels in (2, 3):
+        schema = pf.Schema(dict.fromkeys("abcd", levels))
+        learned = plan(schema, 1000, APPROXIMATE, cliques="learn")
+        assert {each.name for each in learned.methods} == {"selection", "stable"}
+        assert learned.model == kind_for("auto", schema, "learn", APPROXIMATE)
+        every = plan(schema, 1000, APPROXIMATE, cliques="all-pairs")
+        assert every.model == kind_for("auto", schema, "all-pairs", APPROXIMATE) == "pairwise"
+        assert kind_for("frank-wolfe", schema, "all-pairs", APPROXIMATE) == (
+            "ising" if levels == 2 else "pairwise"
+        )
 
 
 def test_every_mechanism_with_a_way_forecasts_it():

@@ -20,6 +20,8 @@ from privfield.planning.plan import Plan, plan
 from privfield.planning.screen import WIDTH
 from privfield.words import bytes_text, duration_text, number_text, rows_text
 
+pytestmark = pytest.mark.xdist_group("plan")  # plans are made once
+
 SYMPTOMS = pf.Schema({f"symptom {i}": ["no", "yes"] for i in range(20)})
 CASES = {
     "ising": ((6, 1000, pf.ApproxDP(1, 1e-6)), {"accuracy": 0.1, "min_weight": 0.3}),

@@ -11,6 +11,7 @@ from typing import Any, Self
 from privfield.checks import check_declared_rows
 from privfield.data.table import unit_of
 from privfield.errors import InputError
+from privfield.html import table_html
 from privfield.models.card import Card, attach
 from privfield.privacy.adjacency import Adjacency, Unit
 from privfield.privacy.budgets import Budget, NonPrivate, check_budget
@@ -67,6 +68,18 @@ class Learner:
             setattr(self, name, value)
         return self
 
+    def __sklearn_tags__(self) -> Any:
+        """What scikit-learn asks: values never raise, and noise differs from fit to fit."""
+        from sklearn.utils import InputTags, Tags, TargetTags
+
+        return Tags(
+            estimator_type=None,
+            target_tags=TargetTags(required=False),
+            input_tags=InputTags(allow_nan=True),
+            no_validation=True,
+            non_deterministic=True,
+        )
+
     # what was released, under the names that some learners gave it
     measurements_ = trajectory_ = release_ = property(lambda self: self.released_)
 
@@ -121,6 +134,13 @@ class Learner:
             )
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}.")
 
+    def _repr_html_(self) -> str:
+        results = [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]
+        said = "not fitted yet" if "cost_" not in results else f"spent {self.cost_}"
+        rows = [(name, repr(getattr(self, name))) for name in self._names()]
+        title = f"{type(self).__name__}: {said}. Results: {', '.join(results) or 'none'}"
+        return table_html(title, ("parameter", "value"), rows)
+
     def __repr__(self) -> str:
         given = [
             f"{each.name}={getattr(self, each.name)!r}"
@@ -171,10 +191,16 @@ def card_of(learner: Learner, notes: Sequence[str] = ()) -> Card:
         job=job,
         charged=charged,
         levels_are_public=_public_levels(learner.schema, found),
-        notes=tuple(notes),
+        notes=(*notes, *[_GAPS] * getattr(learner.schema, "has_gaps", False)),
         intervals={} if estimate is None else _finite(estimate.parameters),
         level=float(results.get("level", 0.95)),
     )
+
+
+_GAPS = (
+    "Links are those among those who answered: a gap is no answer. Gaps are counted, and no row is "
+    "dropped."
+)
 
 
 def _method(learner: Learner) -> str:

@@ -18,6 +18,7 @@ RELEASES = {
     "measurements": "tables.measurements:Measurements",
     "moments": "moments.moments:Moments",
     "item sums": "items.sums:ItemSums",
+    "pooled item sums": "items.sums:PooledItems",
     "chain measurements": "chains.measurements:ChainMeasurements",
     "frank-wolfe-trajectory": "frank_wolfe.trajectory:Trajectory",
     "pseudolikelihood-trajectory": "gradients.pseudolikelihood:PseudolikelihoodTrajectory",

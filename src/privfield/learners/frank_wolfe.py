@@ -76,6 +76,7 @@ class FrankWolfe(LinearLearner):
     with its y. After `fit`:
 
     * `coef_`, `intercept_`; `decision_function(X)` is ⟨coef_, x⟩ + intercept_;
+      No interval is known for coefficients;
     * `trajectory_`: all that was released;
     * `cost_` (in zCDP, unless the budget is pure), `adjacency_`, and `stamp_`: None, or why these
       numbers protect nobody.

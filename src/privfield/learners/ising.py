@@ -16,13 +16,14 @@ from privfield.learners.base import Learner, attach_card, result
 from privfield.mechanisms.forecasting.sizes import MOST_MATCHED
 from privfield.mechanisms.gradients.pseudolikelihood import PseudolikelihoodGradients
 from privfield.mechanisms.moments.mechanism import SecondMoments
-from privfield.models.ising import IsingModel
+from privfield.models.ising import SPIN_LEVELS, IsingModel
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import NON_PRIVATE, NonPrivate, check_budget
 from privfield.privacy.rounding import exact
 from privfield.privacy.terms import Terms
+from privfield.schema import Schema
 
-METHODS = ("auto", "moments", "frank-wolfe", "pseudolikelihood")
+METHODS = ("auto", "moments", "two-stage", "frank-wolfe", "pseudolikelihood")
 
 
 @dataclass(repr=False, eq=False, kw_only=True)
@@ -31,11 +32,15 @@ class IsingLearner(Learner):
 
     * "moments": noisy second moments, then the model that has them, shrunk as far as their noise
       demands. Nothing to tune.
+    * "two-stage": a tenth of the budget counts how common each answer is, the rest measures
+      products of scores that are standardised by these counts (`pf.OrdinalLearner`). For rare
+      answers, one in three or fewer; up to 62 variables. Needs a budget with δ or ρ.
     * "frank-wolfe": p sparse logistic regressions (Zhang et al. 2020, recalibrated). A pure ε is
       kept, at the price of much more noise.
     * "pseudolikelihood": noisy gradients of all conditionals together. Needs a budget with δ or ρ.
     * "auto": the one with the best forecast, as in `pf.plan`, for the public number of rows; where
-      that is private ("add-remove", people) for `declared_rows`, or else for 10,000. With
+      that is private ("add-remove", people) for `declared_rows`, or else for 10,000. How rare
+      answers are is not public, so "two-stage" is never chosen for you. With
       `calibration="as-printed"`, which only frank-wolfe has: frank-wolfe.
 
     `width` bounds Σ_j |W_ij| + |f_i| for the last two methods. `steps` is their number of
@@ -77,10 +82,14 @@ class IsingLearner(Learner):
         self.cost_, self.adjacency_ = None, Adjacency.parse(self.adjacency)
         if self.method_ == "moments":
             model = self._moments(data, names)
+        elif self.method_ == "two-stage":
+            model = self._two_stages(data, names)
         elif self.method_ == "frank-wolfe" and isinstance(self.budget, NonPrivate):
             model = self._regressions(data, names)
         else:
             model = self._iterations(data, names)
+        if self.schema is not None and not self.schema.forbidden:  # with its own levels
+            model = IsingModel(model.weights, model.field, schema=self.schema, stamp=model.stamp)
         self.model_ = model
         self.weights_, self.field_ = model.weights, model.field
         attach_card(self)
@@ -109,6 +118,8 @@ class IsingLearner(Learner):
         """The best forecast: docs/guide/which-method-when.md."""
         if self.method != "auto":
             return self.method
+        if p == 1:  # no pairs to forecast
+            return "moments"
         if self.calibration == "as-printed":
             return "frank-wolfe"
         schema = p if self.schema is None else self.schema
@@ -126,6 +137,16 @@ class IsingLearner(Learner):
         found = self._release(SecondMoments, data, noise=self.noise, **about)
         shrinkage = not isinstance(self.budget, NonPrivate)
         return match_moments(found, shrinkage=shrinkage, rng=self.rng, progress=self.progress)
+
+    def _two_stages(self, data: Any, names: tuple[str, ...]) -> IsingModel:
+        from privfield.estimation.estimate import estimate
+        from privfield.mechanisms.items.mechanism import ItemScores
+
+        schema = Schema(dict.fromkeys(names, SPIN_LEVELS)) if self.schema is None else self.schema
+        rows = (data > 0).astype(np.uint8) if isinstance(data, np.ndarray) else data
+        self._release(ItemScores, rows, schema=schema)
+        model: IsingModel = estimate(self.released_, progress=self.progress).to_ising()
+        return model
 
     def _iterations(self, data: Any, names: tuple[str, ...]) -> IsingModel:
         """Regressions by Frank–Wolfe, or gradients of the pseudo-likelihood."""

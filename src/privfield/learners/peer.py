@@ -50,23 +50,26 @@ class PeerEffect(Learner):
     """How strongly neighbours' outcomes go together: β of P(σ) ∝ exp(½ β σᵀJσ).
 
     The network is public; one ±1 outcome per node is protected (adjacency "flip-outcome"). `fit`
-    releases σᵀJσ with noise and gives β with an interval that covers sampling and privacy noise.
+    releases σᵀJσ, or a root, with noise: β and its interval, for sampling and privacy noise.
 
     * `method`: "sufficient-statistic" (what "auto" takes), "local" (the same number with noise that
       adapts to the data; "auto" takes it when it is less noisy at a declared `guess` of β),
-      "objective-perturbation" (β from the pseudo-likelihood), or "mple" (not private);
+      "objective-perturbation" (releases a root of the noisy pseudo-likelihood equation,
+      `release_.beta`, and β is that under which it is likeliest), or "mple" (not private);
     * `scaling`: "laplacian", "mean-degree", "regular" or "none" (the weights are J);
     * `field`: True estimates a tilt toward +1 as well; `covariates` maps names to public numbers,
       one per node. Both are further statistics that share the budget;
     * `bound`: β is sought in [0, bound], or in `bounds` such as (-3, 3), where neighbours may
       differ more than chance would make them. `level` is that of intervals;
     * `weight`: the edge attribute to use as weight; without it every edge weighs 1;
-    * `missing`: "error", or "negative": nodes without an outcome are read as −1;
+    * `missing`: "error" refuses nodes without an outcome and outcomes of unknown nodes, "ignore"
+      passes over the latter, "negative" besides reads nodes without an outcome as −1;
     * `prevalence`: a public guess of the share of +1, for advice only;
     * `calibration`: "tight", or "as-printed": the PrIsing paper's constants, for study. Like "mple"
       it gives the root over all real β, and no bound cuts it off;
     * `cache`: a folder in which simulated curves are kept; they depend on the network and, above
-      5,000 nodes, on released numbers. Fits that are NOT PRIVATE neither read nor write it.
+      5,000 nodes, on released numbers. Fits that are NOT PRIVATE neither read nor write it, nor
+      does "objective-perturbation", whose curve depends on the root.
 
     After `fit`: `beta_`, `interval_` (None where the method has none, or where no β in the range
     makes the released number plausible: `estimate_.outside`), `estimate_`, `release_`,
@@ -116,10 +119,10 @@ class PeerEffect(Learner):
         estimate = None
         if self.calibration == "as-printed" or method == "mple":
             beta = self._fit_for_study(network, outcomes, method)
-        elif method == "objective-perturbation":
-            beta = self._fit_objective(network, outcomes)
         else:
-            estimate = self._fit_statistic(network, outcomes, method)
+            objective = method == "objective-perturbation"
+            fit = self._fit_objective if objective else self._fit_statistic
+            estimate = fit(network, outcomes, method)
             beta = estimate.beta
         self.beta_, self.estimate_ = beta, estimate
         if self.released_ is not None:
@@ -218,12 +221,7 @@ class PeerEffect(Learner):
         stamped = isinstance(self.budget, NonPrivate) or self.insecure_seed is not None
         # before anything is paid for: a cache may be damaged
         bank = open_bank(network, pull=method == "local", folder=self.cache, kept=not stamped)
-        options: dict[str, Any] = {
-            "least": 0.0 if self.bounds is None else float(self.bounds[0]),
-            "bound": float(self.bound if self.bounds is None else self.bounds[1]),
-            "level": float(self.level),
-            "progress": self.progress,
-        }
+        options = self._range()
         reading: dict[str, Any] = {"network": network, "missing": self.missing}
         if method == "local":
             local = self._release(LocalStatistic, outcomes, NODE, schema=self.schema, **reading)
@@ -234,15 +232,27 @@ class PeerEffect(Learner):
             return estimate_with_covariates(found, network, extras, **options)
         return estimate_peer_effect(found, bank, **options)
 
-    def _fit_objective(self, network: PublicNetwork, outcomes: Any) -> float:
+    def _range(self) -> dict[str, Any]:
+        """Where β is sought."""
+        return {
+            "least": 0.0 if self.bounds is None else float(self.bounds[0]),
+            "bound": float(self.bound if self.bounds is None else self.bounds[1]),
+            "level": float(self.level),
+            "progress": self.progress,
+        }
+
+    def _fit_objective(self, network: PublicNetwork, outcomes: Any, method: str) -> PeerEstimate:
+        from privfield.estimation.peers.one import estimate_peer_effect, objective_bank
         from privfield.mechanisms.peers.objective import PerturbedObjective
 
         if isinstance(self.budget, NonPrivate):
             raise InputError('budget: NON_PRIVATE goes with method="mple" here.')
         guess = 1.0 if self.guess is None else self.guess
         reading: dict[str, Any] = {"network": network, "missing": self.missing}
-        about: dict[str, Any] = {"schema": self.schema, "bound": self.bound, "guess": guess}
-        return self._release(PerturbedObjective, outcomes, NODE, **reading, **about).beta
+        sought = self._range()
+        about: dict[str, Any] = {"schema": self.schema, "bound": sought["bound"], "guess": guess}
+        found = self._release(PerturbedObjective, outcomes, NODE, **reading, **about)
+        return estimate_peer_effect(found, objective_bank(found, network), **sought)
 
     def _fit_for_study(self, network: PublicNetwork, outcomes: Any, method: str) -> float:
         """What protects nobody."""

@@ -30,10 +30,10 @@ class PolynomialLearner(Learner):
     monomial are averaged (Zhang et al. 2020, Algorithm 4). With `objective="linf"` a share of the
     budget, `query_share`, also buys the mean of every product of up to `order` − 1 variables by
     the method `queries`, which finds the maximal monomials, those that are part of no larger one,
-    and their coefficients (Algorithm 5); `query_options` are `rounds`, `samples`, `window`,
-    `perturbation` and `oracle` of `pf.measure_parities`. `threshold` is how large a coefficient
-    must be to count; by default five standard errors. `split="printed"` is the paper's split of
-    rows, for study.
+    and their coefficients (Algorithm 5); `query_options` are `rounds`, `choices`, `samples`,
+    `window`, `perturbation` and `oracle` of `pf.measure_parities`. `threshold` is how large a
+    coefficient must be to count; by default five standard errors. `split="printed"` is the paper's
+    split of rows, for study.
 
     Arrays are read by one rule: above 0 is +1, anything else −1; frames and files need a `schema`
     with two levels per variable. After `fit`:

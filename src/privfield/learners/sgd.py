@@ -36,7 +36,8 @@ class SGDLearner(Learner):
     A baseline for comparison: `pf.MarginalLearner` reads the data once and needs no settings. The
     budget is a `pf.ApproxDP` with δ > 0, neighbours are "add-remove", one row each. `cliques` says
     which variables interact: a list of tuples of names, or "all-pairs". `declared_rows` is a public
-    guess of the number of rows, which is private.
+    guess of the number of rows, which is private. With `tied`, cliques of the same shape share one
+    table of potentials, as along a chain.
 
     Settings that are None follow from the schema, the cliques, the budget and `declared_rows`:
 
@@ -69,6 +70,7 @@ class SGDLearner(Learner):
     clip: Number | None = None
     learning_rate: float | None = None
     average: float = 0.5
+    tied: bool = False
 
     released_: SGDTrajectory = result()
     model_: MarkovRandomField = result()
@@ -81,7 +83,7 @@ class SGDLearner(Learner):
         average = exact(self.average, "average")
         if not 0 <= average <= 1:
             raise InputError(f"average must lie in [0, 1]; got {self.average}.")
-        settings = self._settings(schema, cliques)
+        settings = {**self._settings(schema, cliques), "tied": bool(self.tied)}
         self._release(StochasticGradients, data, schema=schema, cliques=cliques, **settings)
         self.model_ = mrf_from_sgd(self.released_, float(average))
         attach_card(self, notes=(NOTE,))

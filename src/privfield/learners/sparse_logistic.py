@@ -21,6 +21,7 @@ class SparseLogistic(LinearLearner):
     ≤ radius. One record is a row of X with its label. After `fit`:
 
     * `coef_`, `intercept_`: P(y = 1 | x) = σ(⟨coef_, x⟩ + intercept_);
+      No interval is known for coefficients;
     * `trajectory_`: all that was released;
     * `cost_` (in zCDP, unless the budget is pure), `adjacency_`, and `stamp_`: None, or why these
       numbers protect nobody.

@@ -15,9 +15,11 @@ from numpy.typing import NDArray
 
 from privfield.checks import check_rng, check_whole
 from privfield.errors import InputError
+from privfield.html import table_html
 from privfield.inference.factors import Factors, Table
 from privfield.models.canonical import canonical
 from privfield.models.card import Card, attach
+from privfield.models.labels import labelled_rows, labelled_table
 from privfield.models.saving import save_model
 from privfield.schema import Schema
 
@@ -104,9 +106,13 @@ class Model(ABC):
         """log Z = log Σₓ exp(Σ potentials)."""
         return self._exact.log_partition
 
-    def marginal(self, names: Sequence[str]) -> Table:
-        """The joint distribution of some variables, axes in the order asked."""
-        return self._exact.marginal(self.schema.clique(names))
+    def marginal(self, names: Sequence[str], labels: bool = False) -> Any:
+        """The joint distribution of some variables, axes in the order asked.
+
+        An array; with `labels` a Series or DataFrame of pandas, with names and levels.
+        """
+        table = self._exact.marginal(self.schema.clique(names))
+        return labelled_table(table, self.schema, names) if labels else table
 
     def entropy(self) -> float:
         """Shannon entropy in nats."""
@@ -145,9 +151,14 @@ class Model(ABC):
         return {v.name: v.levels[c] for v, c in zip(self.schema.variables, codes, strict=True)}
 
     def sample(
-        self, n: int, rng: np.random.Generator | None = None, method: str = "balanced"
-    ) -> NDArray[Any]:
-        """Synthetic rows as codes, each with exactly the model's law.
+        self,
+        n: int,
+        rng: np.random.Generator | None = None,
+        method: str = "balanced",
+        labels: bool = False,
+    ) -> Any:
+        """Synthetic rows as codes, each with exactly the model's law; with `labels` a DataFrame of
+        pandas, with names and levels.
 
         Rows of "balanced" keep the model's tables: they are several times closer to them than as
         many independent rows, up to 65,536 of them balanced with each other. For simulated people
@@ -157,6 +168,8 @@ class Model(ABC):
         """
         count = check_count(n, len(self.schema))
         codes = self._sample_codes(count, check_rng(rng), method)
+        if labels:
+            return labelled_rows(codes, self.schema)
         wide = max(self.schema.shape) > 256
         return codes.astype(np.uint16 if wide else np.uint8)
 
@@ -182,6 +195,11 @@ class Model(ABC):
         from privfield.inference.loopy.propagation import loopy_belief_propagation
 
         return loopy_belief_propagation(self.factors, **options)
+
+    def _repr_html_(self) -> str:
+        promise = "" if self.card is None else f"\n{self.card.promise()}"
+        rows = [(v.name, ", ".join(v.levels[:8])) for v in self.schema.variables]
+        return table_html(f"{self!r}{promise}", ("variable", "levels"), rows)
 
     # -- graph and file ----------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from privfield._version import __version__
 from privfield.errors import InputError
@@ -21,6 +21,14 @@ from privfield.privacy.released import Released, cost_from_json, cost_to_json
 M = TypeVar("M")
 
 
+class Site(NamedTuple):
+    """One site of a pooled model; a number of people that is not whole is a noisy one."""
+
+    name: str
+    people: int | float
+    promise: str
+
+
 @dataclass(frozen=True)
 class Card:
     """What a reader of a fitted model needs to know. None stands for "not known".
@@ -29,7 +37,8 @@ class Card:
     allowed. `rows` is the number of rows where that is public. `ledger` is the file name of the
     ledger, `job` the charge in it and `charged` its time. `levels_are_public` says that the
     schema's levels were read off the data because its owner declared them public. `intervals` maps
-    parameters to (estimate, low, high) at `level`, where the learner gives them.
+    parameters to (estimate, low, high) at `level`, where the learner gives them. `sites` are those
+    of a pooled model.
     """
 
     unit: str = "row"
@@ -48,6 +57,7 @@ class Card:
     notes: tuple[str, ...] = ()
     intervals: Mapping[str, tuple[float, float, float]] = field(default_factory=dict)
     level: float = 0.95
+    sites: tuple[Site, ...] = ()
 
     def __post_init__(self) -> None:
         _check(self)
@@ -68,6 +78,7 @@ class Card:
             "budget": cost_to_json(self.budget),
             "notes": list(self.notes),
             "intervals": {name: list(map(float, three)) for name, three in self.intervals.items()},
+            **({"sites": [list(site) for site in self.sites]} if self.sites else {}),
         }
 
     @classmethod
@@ -84,6 +95,7 @@ class Card:
                 budget=cost_from_json(data["budget"]),
                 notes=tuple(data["notes"]),
                 intervals={name: tuple(three) for name, three in data["intervals"].items()},
+                sites=tuple(Site(*site) for site in data.get("sites", [])),
             )
         except (KeyError, TypeError, ValueError, AttributeError):  # InputError too
             raise InputError("a model card is damaged.") from None
@@ -156,6 +168,10 @@ def _check(card: Card) -> None:
         raise InputError(f"rows of a card must be a number from 0 or None; got {card.rows!r}.")
     if not isinstance(card.notes, tuple) or not all(isinstance(note, str) for note in card.notes):
         raise InputError("notes of a card must be texts.")
+    for site in card.sites:
+        known = isinstance(site.people, int | float) and 0 <= site.people < float("inf")
+        if not (known and isinstance(site.name, str) and isinstance(site.promise, str)):
+            raise InputError("sites of a card must have a name, a number of people and a promise.")
     if not isinstance(card.level, float) or not 0 < card.level < 1:
         raise InputError(f"level of a card must lie between 0 and 1; got {card.level!r}.")
     for name, three in card.intervals.items():

@@ -79,6 +79,18 @@ def _(model: PolynomialMRF) -> IsingModel:
     return IsingModel(weights, field, model.names, stamp=model.stamp)
 
 
+@to_ising.register
+def _(model: OrdinalModel) -> IsingModel:
+    if set(model.schema.shape) != {2}:
+        raise InputError("an Ising model needs variables with two levels each.")
+    low, high = np.array(model.scores).T
+    middle, half = (high + low) / 2, (high - low) / 2  # a score is middle + half·x, x = ±1
+    weights = model.weights * np.outer(half, half)
+    down, up = np.array(model.thresholds).T
+    field = (up - down) / 2 + half * (model.weights @ middle)
+    return IsingModel(weights, field, schema=model.schema, stamp=model.stamp)
+
+
 @singledispatch
 def to_polynomial(model: Model) -> PolynomialMRF:
     """Coefficients of products of ±1; the second level of a variable is +1."""

@@ -8,12 +8,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privfield.checks import check_rng, finite_array
 from privfield.errors import InputError
 from privfield.inference.factors import Factors, Table
 from privfield.models.base import Model, check_count, log_scores, set_fields
+from privfield.models.labels import labelled_rows
 from privfield.models.saving import Arrays, Header, stored_floats, stored_stamp, stored_texts
 from privfield.schema import Schema, spin_names
 
@@ -35,11 +35,17 @@ class SpinModel(Model):
         return Schema(dict.fromkeys(self.names, SPIN_LEVELS))
 
     def sample(
-        self, n: int, rng: np.random.Generator | None = None, method: str = "balanced"
-    ) -> NDArray[np.int8]:
+        self,
+        n: int,
+        rng: np.random.Generator | None = None,
+        method: str = "balanced",
+        labels: bool = False,
+    ) -> Any:
         """Rows in −1 and +1: "balanced", "independent", or "gibbs" at any size (`Model.sample`)."""
         count = check_count(n, len(self.names))
         codes = self._sample_codes(count, check_rng(rng), method)
+        if labels:
+            return labelled_rows(codes, self.schema)
         return (2 * codes.astype(np.int8) - 1).astype(np.int8)
 
     def means(self) -> Table:
@@ -95,6 +101,8 @@ def symmetric(matrix: Table) -> Table:
 class IsingModel(SpinModel):
     """P(x) ∝ exp(Σ_{i<j} W_ij x_i x_j + Σ f_i x_i) on {−1,+1}ᵖ; W symmetric with zero diagonal.
 
+    With a `schema` of two levels each, the first level is −1 and the second +1.
+
     >>> model = IsingModel([[0, 0.5], [0.5, 0]], field=[0, 0])
     >>> float(model.correlations()[0, 1].round(4)) == float(np.tanh(0.5).round(4))
     True
@@ -111,6 +119,7 @@ class IsingModel(SpinModel):
         field: Any = None,
         names: Sequence[str] | None = None,
         *,
+        schema: Schema | None = None,
         stamp: str | None = None,
     ) -> None:
         matrix = finite_array(weights, "weights")
@@ -122,7 +131,12 @@ class IsingModel(SpinModel):
         p = len(matrix)
         vector = np.zeros(p) if field is None else finite_array(field, "field", (p,))
         matrix.flags.writeable = vector.flags.writeable = False
-        set_fields(self, weights=matrix, field=vector, names=spin_names(names, p), stamp=stamp)
+        own = spin_names(names if schema is None else schema.names, p)
+        set_fields(self, weights=matrix, field=vector, names=own, stamp=stamp)
+        if schema is not None:
+            if set(schema.shape) != {2} or schema.forbidden:
+                raise InputError("schema must have two levels for each variable, none forbidden.")
+            set_fields(self, schema=schema)
 
     @cached_property
     def factors(self) -> Factors:
@@ -166,12 +180,18 @@ class IsingModel(SpinModel):
         return graph
 
     def _parts(self) -> tuple[str, Header, Arrays]:
-        return "ising", {"names": self.names}, {"weights": self.weights, "field": self.field}
+        header: Header = {"names": self.names}
+        if any(variable.levels != SPIN_LEVELS for variable in self.schema.variables):
+            header["schema"] = self.schema.to_toml()
+        return "ising", header, {"weights": self.weights, "field": self.field}
 
     @classmethod
     def _from_parts(cls, header: Header, arrays: Arrays) -> IsingModel:
         weights, field = stored_floats(arrays["weights"]), stored_floats(arrays["field"])
-        return cls(weights, field, stored_texts(header, "names"), stamp=stored_stamp(header))
+        text = header.get("schema")
+        schema = None if text is None else Schema.from_toml(text)
+        names = stored_texts(header, "names")
+        return cls(weights, field, names, schema=schema, stamp=stored_stamp(header))
 
     def __repr__(self) -> str:
         stamp = f"{self.stamp}. " if self.stamp else ""

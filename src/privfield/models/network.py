@@ -17,6 +17,7 @@ from privfield.errors import InputError
 from privfield.inference.factors import Factors
 from privfield.models.base import check_count, set_fields
 from privfield.models.ising import SpinModel
+from privfield.models.labels import labelled_rows
 from privfield.models.saving import Arrays, Header, stored_floats, stored_stamp, stored_texts
 from privfield.schema import spin_names
 
@@ -83,8 +84,12 @@ class NetworkIsing(SpinModel):
         return (2,) * nodes, (*self._singles, *pairs)
 
     def sample(
-        self, n: int, rng: np.random.Generator | None = None, method: str = "auto"
-    ) -> NDArray[np.int8]:
+        self,
+        n: int,
+        rng: np.random.Generator | None = None,
+        method: str = "auto",
+        labels: bool = False,
+    ) -> Any:
         """Independent outcomes in −1 and +1, one row each: by Markov chains beyond 20 nodes.
 
         A warning says when the chains did not agree; `simulate` gives all diagnostics.
@@ -92,12 +97,12 @@ class NetworkIsing(SpinModel):
         if method == "auto":
             method = "independent" if self.couplings.shape[0] <= _SMALL else "chains"
         if method != "chains":
-            return super().sample(n, rng, method)
+            return super().sample(n, rng, method, labels)
         result = self.simulate(n, rng)
         if n and not result.converged:
             warnings.warn(f"Markov chains: {' '.join(result.messages)}", stacklevel=2)
         assert result.states is not None
-        return result.states
+        return labelled_rows(result.states > 0, self.schema) if labels else result.states
 
     def simulate(
         self, n: int, rng: np.random.Generator | None = None, **options: Any

@@ -115,18 +115,18 @@ def _thresholds(model: Model) -> tuple[str, str]:
 def write_jasp(model: Model, path: str | os.PathLike[str], n: int, method: str) -> None:
     """Synthetic people as CSV, which is what JASP's network module reads: it takes no weights.
 
-    Levels that have an order are numbers from 0, as JASP wants them; others are names.
+    Levels that have an order are numbers from 0, as JASP wants them; others are names. Gaps are
+    empty.
     """
     import numpy as np
 
     drawn = model.sample(n, np.random.default_rng(0), method=method)
     codes = (drawn > 0).astype(np.uint8) if drawn.dtype == np.int8 else drawn
-    columns = [
-        codes[:, i].tolist()
-        if variable.is_ordered
-        else [variable.levels[code] for code in codes[:, i].tolist()]
-        for i, variable in enumerate(model.schema.variables)
-    ]
+    columns = []
+    for variable, column in zip(model.schema.variables, codes.T.tolist(), strict=True):
+        answers = range(len(variable.answers)) if variable.is_ordered else variable.answers
+        shown = [*answers, ""]
+        columns.append([shown[code] for code in column])
     write_bytes(path, csv_bytes([model.schema.names, *zip(*columns, strict=True)]))
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from privfield.checks import check_whole
 from privfield.errors import InputError
+from privfield.html import table_html
 from privfield.mechanisms.forecasting.choose import forecasts, ranked
 from privfield.mechanisms.forecasting.forecast import Answers, Forecast
 from privfield.mechanisms.forecasting.study import Study
@@ -23,6 +24,7 @@ from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import Budget, budget_from_json
 from privfield.privacy.rounding import Number
 from privfield.schema import Schema
+from privfield.words import bytes_text, duration_text
 
 _FORMAT = 1
 
@@ -202,6 +204,16 @@ class Plan(PlanFacts):
 
     def __str__(self) -> str:
         return screen_text(self)
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (w.name, w.expected_error, w.noise_sd, bytes_text(w.memory), duration_text(w.seconds))
+            for w in self.methods
+            if w.available
+        ]
+        head = ("method", self.metric, "noise of a number", "memory", "time")
+        said = "\n".join([repr(self), self.verdict, *self.advice])
+        return table_html(said, head, rows)
 
     def __repr__(self) -> str:
         error = "unknown" if self.expected_error is None else f"{self.expected_error:.3g}"

@@ -15,7 +15,7 @@ from privfield.errors import InputError
 from privfield.estimation.peers.bank import expected_pull
 from privfield.mechanisms.chains.mechanism import check_limit
 from privfield.mechanisms.forecasting.networks import NetworkFacts, facts_of, network_facts
-from privfield.mechanisms.forecasting.study import MOST_ROWS, Study, kind_of
+from privfield.mechanisms.forecasting.study import LEARNED, MOST_ROWS, Study, kind_of
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import ZCDP, ApproxDP, Budget, PureDP
 from privfield.privacy.rounding import exact
@@ -42,7 +42,8 @@ def check_study(schema_or_shape: object, n: object, budget: object, **asked: Any
     named = isinstance(schema_or_shape, Schema)
     listed = None if schema is None else _cliques(cliques, schema, named)
     if kind == "auto" and schema is not None:
-        kind = kind_of(schema, None if cliques == "auto" else cliques, spend)
+        given = None if cliques in ("auto", "learn") else cliques
+        kind = kind_of(schema, given, spend if cliques == "auto" else None)
     shape = () if schema is None else schema.shape
     degree = _check_order(asked["order"], kind, len(shape))
     _check_kind(kind, shape)
@@ -65,6 +66,7 @@ def check_study(schema_or_shape: object, n: object, budget: object, **asked: Any
         states=alphabet,
         limit=check_limit(asked["limit"]),
         typical=_between_or_none(asked["coupling"], "coupling", 1e-3, 3.0),
+        open=LEARNED if cliques == "learn" else None,
     )
 
 
@@ -148,11 +150,15 @@ def check_schema(given: object) -> Schema:
 def _cliques(cliques: object, schema: Schema, named: bool) -> tuple[tuple[int, ...], ...] | None:
     """Positions of each clique, where they were given one by one."""
     if isinstance(cliques, str):
-        if cliques not in ("auto", "all-pairs"):
-            raise InputError(f"cliques must be 'auto', 'all-pairs' or a list; got {cliques!r}.")
+        if cliques not in ("auto", "all-pairs", "learn"):
+            raise InputError(
+                f"cliques must be 'auto', 'all-pairs', 'learn' or a list; got {cliques!r}."
+            )
         return None
     if not isinstance(cliques, Sequence) or not cliques:
-        raise InputError("cliques must be 'auto', 'all-pairs' or a list of tuples, at least one.")
+        raise InputError(
+            "cliques must be 'auto', 'all-pairs', 'learn' or a list of tuples, at least one."
+        )
     found = [_clique(clique, schema, named) for clique in cliques]
     if len({frozenset(clique) for clique in found}) < len(found):
         raise InputError("cliques: one is listed twice; list each once.")

@@ -91,11 +91,26 @@ def assumption(study: Study) -> str:
     )
 
 
+def delta_remark(budget: Budget, n: int) -> str | None:
+    """What to say of a δ that lets one person in n be shown whole."""
+    delta = getattr(budget, "delta", 0)
+    if delta * n < 1:
+        return None
+    return (
+        f"δ = {float(delta):g} is not below 1/n = {1 / n:.2g}: showing all about one person in n, "
+        f"chosen at random, would keep this promise. Take a δ well below, such as "
+        f"1e-{len(str(n)) + 2}."
+    )
+
+
 def advice(
     ways: tuple[Forecast, ...], study: Study, needed_n: int | None, needed_budget: Budget | None
 ) -> list[str]:
     """What would help; the first of the ways is the best."""
     found, best = [], ways[0]
+    remark = delta_remark(study.first_budget, study.n)
+    if remark:
+        found.append(remark)
     if study.accuracy is not None and best.available:
         found.append(_change(best, study, needed_n, needed_budget))
     if study.budget.is_pure and best.available:
