@@ -1,4 +1,6 @@
-"""A fitted model of symptoms, and its report."""
+"""A fitted model of symptoms, and a real browser: Debian's chromium and chromium-driver."""
+
+import shutil
 
 import numpy as np
 import pytest
@@ -34,3 +36,28 @@ def symptoms():
 @pytest.fixture(scope="session")
 def learner():
     return fit_symptoms()
+
+
+FLAGS = [  # no sandbox: tests may run as root; the rest keeps the browser from calling home
+    *("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+    *("--disable-quic", "--no-first-run", "--window-size=1200,1000"),
+]
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory):
+    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    driver = shutil.which("chromedriver")
+    if chromium is None or driver is None:
+        pytest.skip("no browser: install Debian's packages chromium and chromium-driver")
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    for flag in FLAGS:
+        options.add_argument(flag)
+    options.add_argument(f"--user-data-dir={tmp_path_factory.mktemp('browser')}")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    found = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
+    yield found
+    found.quit()

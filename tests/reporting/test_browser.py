@@ -1,41 +1,18 @@
 """The report in a real browser: Debian's chromium and chromium-driver, driven headless."""
 
+import base64
 import csv
 import io
 import json
-import shutil
+import re
 import time
+from contextlib import contextmanager
 
+import numpy as np
 import pytest
 
+import privfield as pf
 from privfield.reporting import write_report
-
-webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-DRIVER = shutil.which("chromedriver")
-pytestmark = pytest.mark.skipif(
-    CHROMIUM is None or DRIVER is None,
-    reason="no browser: install Debian's packages chromium and chromium-driver",
-)
-FLAGS = [  # no sandbox: tests may run as root; the rest keeps the browser from calling home
-    *("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"),
-    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
-    *("--disable-quic", "--no-first-run", "--window-size=1200,1000"),
-]
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROMIUM
-    for flag in FLAGS:
-        options.add_argument(flag)
-    options.add_argument(f"--user-data-dir={tmp_path_factory.mktemp('browser')}")
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    found = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
-    yield found
-    found.quit()
 
 
 @pytest.fixture(scope="module")
@@ -78,6 +55,22 @@ def keys(page, *names):
 
 def point(page, x, y):
     page.execute_cdp_cmd("Input.dispatchMouseEvent", {"type": "mouseMoved", "x": x, "y": y})
+
+
+def prefer(page, scheme):
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": features})
+
+
+@contextmanager
+def phone(page):
+    """400 pixels wide."""
+    size = {"width": 400, "height": 800, "deviceScaleFactor": 1, "mobile": True}
+    page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    try:
+        yield
+    finally:
+        page.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
 def ink(page):
@@ -245,8 +238,10 @@ def test_a_narrow_window_needs_no_sideways_scrolling(page):
         page.set_window_size(1200, 1000)
 
 
-def test_text_has_enough_contrast(page):
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_has_enough_contrast(page, scheme):
     """WCAG 2.1 AA: at least 4.5 between the text and the background that it stands on."""
+    prefer(page, scheme)
     worst = run(
         page,
         """const rgb = s => s.match(/[0-9.]+/g).map(Number);
@@ -264,6 +259,7 @@ def test_text_has_enough_contrast(page):
           worst = Math.min(worst, (Math.max(x, y) + 0.05) / (Math.min(x, y) + 0.05));
         } return worst""",
     )
+    prefer(page, "light")
     assert worst >= 4.5
 
 
@@ -277,11 +273,81 @@ def test_hostile_names_run_nothing(browser, symptoms, tmp_path):
 
 
 def test_models_without_a_network(browser, tmp_path):
-    import privfield as pf
-
     chain = pf.ChainModel(["a", "b"], [1, 0], [[0.5, 0.5], [0.25, 0.75]])
     peer = pf.NetworkIsing([[0, 1], [1, 0]], 0.4)
     for model in (chain, peer):
         browser.get(write_report(model, tmp_path / "r.html").as_uri())
         assert browser.get_log("browser") == []
         run(browser, "document.getElementById('copy').click()")
+
+
+LABELS = """return privfieldNetwork.nodes().filter(n => !n.hasClass('quiet')).map(n => {
+  const only = { includeNodes: false, includeEdges: false, includeOverlays: false };
+  const b = n.renderedBoundingBox(only);
+  return [b.x1, b.y1, b.x2, b.y2, parseFloat(n.style('font-size')) * privfieldNetwork.zoom()]; })"""
+
+
+@pytest.mark.parametrize("count", [6, 50])
+def test_labels_are_legible_on_a_phone(browser, tmp_path, count):
+    """At least 12 pixels high, none on another, none outside the picture."""
+    weights = np.zeros((count, count))
+    for i in range(count - 1):
+        weights[i, i + 1] = weights[i + 1, i] = 0.5
+    names = [f"a longer name of item {i}" for i in range(count)]
+    model = pf.IsingModel(weights, np.zeros(count), names=names)
+    with phone(browser):
+        browser.get(write_report(model, tmp_path / "r.html").as_uri())
+        found = run(browser, LABELS)
+        wide = run(browser, "return document.documentElement.scrollWidth")
+        box = run(browser, "return [privfieldNetwork.width(), privfieldNetwork.height()]")
+    assert wide <= 400 and len(found) >= min(count, 8)
+    for number, (x1, y1, x2, y2, size) in enumerate(found):
+        assert size >= 11.9
+        assert x1 >= -2 and y1 >= -2 and x2 <= box[0] + 2 and y2 <= box[1] + 2
+        for a1, b1, a2, b2, _ in found[:number]:
+            assert min(x2, a2) - max(x1, a1) < 2 or min(y2, b2) - max(y1, b1) < 2
+
+
+MIXED = {
+    **{f"symptom {i}": ["no", "yes"] for i in range(7)},
+    "age": pf.Bins([0, 18, 40, 65, 120]),
+    "region": ["north", "east", "south", "west", "abroad"],
+    "education": ["none", "primary", "secondary", "degree"],
+    "job": ["none", "part", "full"],
+    "smoker": ["never", "former", "current"],
+    "visits": pf.Bins([0, 1, 3, 10, 50]),
+    "alcohol": pf.Ordered(["never", "monthly", "weekly", "daily"]),
+}
+
+
+@pytest.fixture(scope="module")
+def mixed(tmp_path_factory):
+    """Fourteen variables that all go together."""
+    rng = np.random.default_rng(1)
+    schema = pf.Schema(MIXED)
+    people = rng.normal(size=(4000, 1))
+    draws = people + rng.normal(size=(4000, len(schema)))
+    ranks = draws.argsort(axis=0).argsort(axis=0)
+    codes = ranks * np.array(schema.shape) // 4000
+    learner = pf.MarginalLearner(pf.ApproxDP(2, 1e-6), schema=schema)
+    model = learner.fit(codes.astype(np.uint8)).model_
+    return write_report(model, tmp_path_factory.mktemp("mixed") / "r.html")
+
+
+def test_fourteen_mixed_variables_fit_on_five_pages(browser, mixed):
+    browser.get(mixed.as_uri())
+    paper = {"paperWidth": 8.27, "paperHeight": 11.69}
+    pdf = base64.b64decode(browser.execute_cdp_cmd("Page.printToPDF", paper)["data"])
+    assert 1 <= len(re.findall(rb"/Type\s*/Page\b", pdf)) <= 5
+
+
+def test_rare_levels_are_folded(browser, tmp_path):
+    schema = pf.Schema({"sex": ["f", "m"], "town": 40})
+    model = pf.MarkovRandomField(schema, [("sex", "town")], [np.zeros((2, 40))])
+    browser.get(write_report(model, tmp_path / "r.html").as_uri())
+    seen = """return [...document.querySelectorAll('.bars tbody:last-of-type tr')].filter(
+      r => r.offsetParent && !r.classList.contains('unfold-row')).length"""
+    assert run(browser, seen) == 8
+    run(browser, "document.querySelector('.unfold').click()")
+    assert run(browser, seen) == 40
+    assert run(browser, "return document.querySelector('.unfold').ariaExpanded") == "true"

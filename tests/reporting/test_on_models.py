@@ -16,6 +16,7 @@ def test_edges_are_those_of_the_report(learner):
     assert edges.rows == found.edges.rows and edges.level == 0.9
     table = edges.to_pandas()
     wanted = ["first", "second", "estimate", "low", "high", "signed", "p", "fitted", "verdict"]
+    wanted += ["steps"]
     assert list(table.columns) == wanted and len(table) == 15
     assert (table.low <= table.estimate).all() and (table.estimate <= table.high).all()
     assert repr(edges).startswith("15 pairs of variables: ")

@@ -129,7 +129,7 @@ def test_a_hopeless_study_says_one_thing(symptoms):
     skip = "Skip to the report "
     assert found.text.partition(skip)[2].startswith("Nothing can be learned from these numbers")
     assert "Clear edges none no pair could be measured" in found.text
-    assert found.data == {"network": None, "edges": None}
+    assert found.data == {"network": None, "edges": None, "asking": None}
     assert "Of 15 pairs of variables, 0 could be measured; of these, 0 stand out" in found.text
     assert learner.model_.edges().count("not measured") == 15
 
@@ -229,7 +229,7 @@ def test_hostile_names_stay_text(symptoms):
     text = build_page(model, title="</title><script>alert(2)</script>")
     found = Page(text)
     assert not any(tag in ("img", "b") and "onerror" in seen for tag, seen in found.tags)
-    assert [tag for tag, _ in found.tags].count("script") == 3
+    assert [tag for tag, _ in found.tags].count("script") == 4
     assert [node["name"] for node in found.data["network"]["nodes"]] == HOSTILE
     assert "{{ 7*7 }}" in found.text and " 49 " not in found.text
     assert found.text.count(HOSTILE[0]) > 1
@@ -496,3 +496,16 @@ def test_wording_is_shown_with_its_variable(tmp_path):
     assert '>A1<span class="question">Do you &lt;trust&gt;?</span></th>' in page
     assert '"info":"Do you \\u003ctrust\\u003e? · ' in page  # what pointing at the node shows
     assert page.count('class="question"') == 1
+
+
+def test_communities_are_colours_and_numbers():
+    """Two pairs that have nothing to do with each other."""
+    weights = np.zeros((4, 4))
+    weights[0, 1] = weights[1, 0] = weights[2, 3] = weights[3, 2] = 0.8
+    found = Page(build_page(pf.IsingModel(weights, np.zeros(4), names=["a", "b", "c", "d"])))
+    nodes = found.data["network"]["nodes"]
+    assert [node["label"] for node in nodes] == ["a ①", "b ①", "c ②", "d ②"]
+    assert [node["fill"] for node in nodes] == ["group-1", "group-1", "group-2", "group-2"]
+    assert "no interval is known for them" in found.text
+    one = Page(build_page(pf.IsingModel(np.full((4, 4), 0.3) - 0.3 * np.eye(4), np.zeros(4))))
+    assert {node["fill"] for node in one.data["network"]["nodes"]} == {"paper"}

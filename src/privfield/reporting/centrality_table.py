@@ -14,18 +14,28 @@ from privfield.estimation.uncertainty.centrality import (
 )
 from privfield.estimation.uncertainty.intervals import Uncertainty
 from privfield.models.base import Model
-from privfield.reporting.drawing import minus
+from privfield.reporting.drawing import MOST_COMMUNITIES, minus
 from privfield.reporting.findings import Findings
 
 _MOST_PLAIN = 30  # variables of models without intervals
 
 
-def centrality_table(model: Model, found: Findings, level: float) -> dict[str, Any] | None:
-    """All variables, the strongest first; None where there are too many, or nothing to say."""
+def find_centrality(model: Model, found: Findings, level: float) -> Centrality | None:
+    """None where there are too many variables, or nothing to say."""
     most = MOST_VARIABLES if isinstance(found.law, Uncertainty) else _MOST_PLAIN
     if found.hopeless or not found.edges or not 2 < len(model.schema) <= most:
         return None
-    values = centrality_of(model, found.law, level)
+    return centrality_of(model, found.law, level)
+
+
+def communities(values: Centrality | None) -> list[int]:
+    """The number of each variable's community; empty where that would tell nothing."""
+    found = [] if values is None else [row.community for row in values]
+    return found if 1 < len(set(found)) < len(found) and max(found) <= MOST_COMMUNITIES else []
+
+
+def centrality_table(values: Centrality, level: float) -> dict[str, Any]:
+    """All variables, the strongest first."""
     shown = [m for m in MEASURES if any(getattr(row, m).estimate is not None for row in values)]
     order = sorted(values, key=lambda row: -(row.strength.estimate or 0.0))
     return {
@@ -51,7 +61,7 @@ def _texts(values: Centrality) -> list[str]:
         "with their signs, in two steps together with what its neighbours pass on; closeness and "
         "betweenness go by shortest paths, whose steps are 1 ÷ strength. Predictability is the "
         "share of a variable’s variance that all others explain. Communities are groups with more "
-        "and stronger edges within than between them."
+        "and stronger edges within than between them (greedy modularity); they have no interval."
     ]
     if values.order:
         texts.append(

@@ -21,7 +21,7 @@ from privfield.files import check_target, write_bytes
 from privfield.models.base import Model
 from privfield.models.card import Card
 from privfield.reporting import sentences as words
-from privfield.reporting.content import Content, banner
+from privfield.reporting.content import Content, banner, table
 from privfield.reporting.edge_table import edge_table
 from privfield.reporting.findings import Findings, known
 from privfield.reporting.report import render
@@ -105,7 +105,8 @@ def compare(
 ) -> Comparison:
     """Compare two groups, sites or waves by what was released about them; it costs nothing more.
 
-    Both models must have the same variables and levels, and come from noisy tables or moments.
+    Both models must have the same variables and levels, and come from noisy tables, moments or
+    scores of items; scores go with scores, unless all variables have two levels.
     `rng` is for models so large that their statistics are simulated.
     """
     check_level(level)
@@ -116,6 +117,7 @@ def compare(
     random = None if rng is None else check_rng(rng)
     laws = _law(first, "first"), _law(second, "second")
     _check_same(first, second)
+    _check_scores(*laws)
     found = difference(*laws, level, negligible, random)
     if found is None:
         raise InputError("no common links explain both groups, so they cannot be compared.")
@@ -137,16 +139,14 @@ def p_text(p: float) -> str:
     return "p < 0.0001" if p < 1e-4 else f"p = {p:.2g}"
 
 
-def _law(model: object, name: str) -> Uncertainty:
+def _law(model: object, name: str) -> Uncertainty | ItemUncertainty:
     if not isinstance(model, Model):
         raise InputError(f"{name} must be a privfield model; got {type(model).__name__}.")
     found = known(model)
-    if isinstance(found, ItemUncertainty):
-        raise InputError(f"{name}: ordinal models cannot be compared yet.")
     if found is None:
         raise InputError(
             f"{name}: nothing is known about how far its links may be off. Models from noisy "
-            "tables or moments, with what was released inside, can be compared."
+            "tables, moments or scores, with what was released inside, can be compared."
         )
     return found
 
@@ -160,6 +160,23 @@ def _check_same(first: Model, second: Model) -> None:
             raise InputError(f"second must have the levels of first; those of {name!r} differ.")
     if one.names != two.names:
         raise InputError("second must have the variables of first, in the same order.")
+
+
+def _check_scores(
+    first: Uncertainty | ItemUncertainty, second: Uncertainty | ItemUncertainty
+) -> None:
+    items = [each for each in (first, second) if isinstance(each, ItemUncertainty)]
+    if len(items) == 1 and set(first.model.schema.shape) != {2}:
+        raise InputError(
+            "second must be of the kind of first: weights of ordinal models and tables of pairs "
+            "are compared each with their own kind."
+        )
+    if len(items) == 2:
+        scores = [each.law.field.sums.model_scores for each in items]
+        if not all(map(np.allclose, *scores)):
+            raise InputError(
+                "second must have the scores of first: their weights mean other things."
+            )
 
 
 def _page(found: Comparison) -> Content:
@@ -181,7 +198,7 @@ def _page(found: Comparison) -> Content:
         "citation": words.citation(__version__),
         "facts": [(name, "unknown" if c is None else c.promise()) for name, c in groups],
         "edges": _links(found),
-        "differences": _answers(found),
+        "tables": [_answers(found)],
         "methods": (
             f"We compared the networks of {first} and {second}, each released on its own, with "
             f"{words.software(found.cards[0])}. Equality of all links was tested by efficient "
@@ -242,16 +259,17 @@ def _answers(found: Comparison) -> Content:
     def points(value: float) -> str:
         return f"{100 * value:+.1f}".replace("-", "−")
 
-    return {
-        "heading": f"Answers: {found.names[0]} less {found.names[1]}",
-        "caption": f"Differences of shares in percentage points, with {found.level:.0%} intervals",
-        "rows": [
-            {
-                "name": each.name,
-                "level": each.level,
-                "estimate": points(each.estimate),
-                "interval": f"{points(each.low)} to {points(each.high)}",
-            }
-            for each in found.shares
-        ],
-    }
+    rows = [
+        [
+            *(each.name, each.level, points(each.estimate)),
+            f"{points(each.low)} to {points(each.high)}",
+        ]
+        for each in found.shares
+    ]
+    return table(
+        f"Answers: {found.names[0]} less {found.names[1]}",
+        f"Differences of shares in percentage points, with {found.level:.0%} intervals",
+        ["Variable", "Level", "Difference", "Interval"],
+        rows,
+        words=(0, 1),
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,7 +20,8 @@ from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import Budget
 from privfield.reporting import drawing
 from privfield.reporting import sentences as words
-from privfield.reporting.centrality_table import centrality_table
+from privfield.reporting.asking import asking
+from privfield.reporting.centrality_table import centrality_table, communities, find_centrality
 from privfield.reporting.edge_table import edge_table
 from privfield.reporting.findings import Findings, summary
 from privfield.words import counted, exact_text
@@ -27,7 +29,8 @@ from privfield.words import counted, exact_text
 Content = dict[str, Any]
 
 _MOST_ROWS = 2000
-_MOST_BARS = 600
+_MOST_BARS = 2000
+_UNFOLDED = 8  # levels of a variable that are seen at once
 _USELESS = 0.9  # wide intervals of shares say nothing
 NOTHING = (
     "Nothing can be learned from these numbers about which variables are related: no pair was "
@@ -111,25 +114,31 @@ def graph_page(
     page["tiles"] = [privacy_tile(card, model.stamp), *_tiles(found, rows)]
     page["precision"] = _precision(found)
     picture = None
+    central = find_centrality(model, found, level)
     if found.hopeless:
         page["nothing"] = NOTHING
     else:
         questions = {variable.name: variable.question for variable in model.schema.variables}
         picture = drawing.draw_network(
-            model.schema.names, found.edges, found.marginals, level, questions
+            *(model.schema.names, found.edges, found.marginals, level, questions),
+            communities(central),
         )
         if picture is not None and found.edges:
             page["network"] = _network(picture, found)
         page["edges"] = edge_table(found, picture)
-    page["centrality"] = centrality_table(model, found, level)
-    page["higher"] = _higher(model)
+        if len(model.schema) > 1:
+            page["asking"] = asking(model, found.total if rows is None else rows, rows is not None)
+    page["centrality"] = None if central is None else centrality_table(central, level)
     page["marginals"] = _marginal_table(model, found.marginals, level)
-    page["fit"] = None if found.hopeless else _fit(found)
+    fit = None if found.hopeless else _fit(found)
+    several = (_sites(card), _higher(model), fit)
+    page["tables"] = [each for each in several if each is not None]
     page["methods"] = _methods(model, card, found, rows)
     page["reading"] = _reading(found, level, negligible)
     page["data"] = {
         "network": None if "network" not in page else drawing.for_page(picture),  # type: ignore[arg-type]
         "edges": page["edges"]["data"] if page.get("edges") else None,
+        "asking": page["asking"]["data"] if page.get("asking") else None,
     }
     return page
 
@@ -191,7 +200,7 @@ def _network(picture: drawing.Drawing, found: Findings) -> Content:
     if plain:
         legend.append(_key(drawing.UNSIGNED, 5, 0.9, "", "related (no sign)"))
     if found.edges.count("uncertain"):
-        legend.append(_key("#555555", 1.2, 0.35, "", "thin and pale: uncertain"))
+        legend.append(_key("currentColor", 1.2, 0.6, "", "thin and pale: uncertain"))
     text = (
         "Two variables are joined when they are related while all others are held fixed. Thicker "
         "is stronger. "
@@ -202,6 +211,11 @@ def _network(picture: drawing.Drawing, found: Findings) -> Content:
         text += (
             "Clear edges stand out when all are judged together. Edges that are absent are not "
             "drawn, nor are pairs that were not measured: a gap in the picture may be either."
+        )
+    if picture.groups:
+        text += (
+            " Colours and circled numbers are communities, found in the estimated network; no "
+            "interval is known for them."
         )
     if picture.hides_uncertain:
         text += f" At first, {found.edges.count('uncertain'):,} uncertain edges are hidden."
@@ -237,13 +251,12 @@ def _higher(model: Model) -> Content | None:
     if len(shown) < len(large):
         caption += f"; {len(large) - len(shown):,} smaller ones are not listed"
     rows = [
-        {
-            "names": " × ".join(model.names[v] for v in monomial),
-            "value": drawing.minus(value, "+.3f"),
-        }
+        [" × ".join(model.names[v] for v in monomial), drawing.minus(value, "+.3f")]
         for monomial, value in shown
     ]
-    return {"caption": caption, "rows": rows}
+    return table(
+        "Interactions of three and more variables", caption, ["Variables", "Strength"], rows
+    )
 
 
 def _marginal_table(
@@ -252,11 +265,14 @@ def _marginal_table(
     if not marginals:
         return None
     intervals = any(marginal.low is not None for marginal in marginals)
-    rows: list[Content] = []
+    groups, listed = [], 0
     for marginal in marginals:
         levels = model.schema[marginal.name].levels
         chosen = range(1, 2) if len(levels) == 2 else range(len(levels))
-        rows += bars(marginal, levels, chosen, model.schema[marginal.name].question)
+        listed += len(chosen)
+        if listed <= _MOST_BARS:
+            groups.append(bars(marginal, levels, chosen, model.schema[marginal.name].question))
+    left = len(marginals) - len(groups)
     binary = any(len(v.levels) == 2 for v in model.schema.variables)
     return {
         "heading": "Each variable on its own",
@@ -265,23 +281,24 @@ def _marginal_table(
         + (" Of variables with two levels only the second is shown." if binary else ""),
         "caption": f"Shares{f', with {level:.0%} intervals' if intervals else ''}",
         "intervals": intervals,
-        "rows": rows[:_MOST_BARS],
-        "left_out": f"{len(rows) - _MOST_BARS:,} more are not listed." * (len(rows) > _MOST_BARS),
+        "groups": groups,
+        "left_out": f"{counted(left, 'more variable')} {'is' if left == 1 else 'are'} not listed."
+        * bool(left),
     }
 
 
 def bars(
     marginal: MarginalInterval, levels: Sequence[str], chosen: Sequence[int], question: str = ""
-) -> list[dict[str, Any]]:
-    """Rows of a table of shares, with bars."""
+) -> Content:
+    """A variable's part of a table of shares, with bars; rare levels of many are folded away."""
+    by_size = sorted(chosen, key=lambda code: -marginal.estimate[code])
+    folded = set(by_size[_UNFOLDED:]) if len(chosen) > _UNFOLDED + 1 else set()
     rows = []
-    for number, code in enumerate(chosen):
+    for code in chosen:
         share = marginal.estimate[code]
         row: dict[str, Any] = {
-            "name": marginal.name,
-            "question": question,
-            "span": len(chosen) if number == 0 else 0,
             "level": levels[code],
+            "folded": code in folded,
             "share": f"{100 * share:.1f}%",
             "width": f"{100 * share:.2f}",
             "low": None,
@@ -297,7 +314,14 @@ def bars(
                 "reach": f"{100 * (high - low):.2f}",
             }
         rows.append(row)
-    return rows
+    rows.sort(key=lambda row: row["folded"])  # the first row must be seen: it has the name
+    return {
+        "name": marginal.name,
+        "question": question,
+        "span": len(rows) + bool(folded),
+        "folded": len(folded),
+        "rows": rows,
+    }
 
 
 def _fit(found: Findings) -> Content | None:
@@ -318,7 +342,63 @@ def _fit(found: Findings) -> Content | None:
             "Warning: the simulated people did not settle down, so intervals on this page may be "
             "wrong."
         )
-    return {"texts": texts, "rows": summary(found.fit, lambda n: _ORDERS.get(n, f"{n} variables"))}
+    return table(
+        "Does the model fit what was released?",
+        "Differences between model and released numbers, in standard deviations of noise and "
+        "sampling together",
+        [
+            *("About", "How many", "Typical difference", "Largest", "Largest for"),
+            "Privacy noise ÷ sampling",
+        ],
+        summary(found.fit, lambda n: _ORDERS.get(n, f"{n} variables")),
+        texts,
+        (0, 4),
+    )
+
+
+def _sites(card: Card | None) -> Content | None:
+    """Who gave what to a pooled model."""
+    if card is None or not card.sites:
+        return None
+    rows = [
+        [
+            site.name,
+            f"{'' if isinstance(site.people, int) else '≈ '}{site.people:,.0f}",
+            site.promise or "not known",
+        ]
+        for site in card.sites
+    ]
+    return table(
+        "The sites",
+        "What each site measured and promised",
+        ["Site", "People", "Promise"],
+        rows,
+        [
+            "Records stayed at their site; noisy numbers travelled. A site counts the more, the "
+            "more people it has and the less noise it added.",
+            *card.notes[:1],
+        ],
+        words=(0, 2),
+    )
+
+
+def table(
+    heading: str,
+    caption: str,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    texts: Sequence[str] = (),
+    words: Sequence[int] = (0,),
+) -> Content:
+    """A section of a page that is one table; its columns hold numbers, but for those in `words`."""
+    return {
+        "heading": heading,
+        "caption": caption,
+        "columns": columns,
+        "rows": rows,
+        "texts": texts,
+        "words": words,
+    }
 
 
 def _methods(
@@ -365,7 +445,8 @@ def _reading(found: Findings, level: float, negligible: float) -> list[str]:
         "with states −1 and +1: a quarter of the log odds ratio between them, all other variables "
         "held fixed. W = 0.25 means that the odds of one are multiplied by e ≈ 2.7 when the other "
         "changes. Where both variables are ordered, it is the same between their lowest and "
-        "highest levels, along a straight trend. Where a variable has three or more levels "
+        "highest levels, along a straight trend; the odds ratio is that of one step up on both "
+        "scales. Where a variable has three or more levels "
         "without an order there is no sign: it is the typical size (root mean square) of the "
         "entries of the pair’s centred log-linear interaction."
     ]
@@ -375,7 +456,8 @@ def _reading(found: Findings, level: float, negligible: float) -> list[str]:
             "No intervals: the method or the file does not hold what they need. Edges are shown "
             "as estimated.",
         ]
-    bound = f"odds ratio {drawing.odds(-negligible)} to {drawing.odds(negligible)}"
+    ends = [f"{math.exp(end):.3g}" for end in (-4 * negligible, 4 * negligible)]
+    bound = f"for yes/no an odds ratio of {ends[0]} to {ends[1]}"
     texts += [
         "Verdicts. Clear: the edge stands out when all are judged together; of the edges called "
         f"clear, on average at most {1 - level:.0%} are not there. Absent: the whole interval lies "
@@ -431,4 +513,6 @@ def grey(share: float) -> tuple[str, bool]:
     light, dark = np.array([247, 250, 252]), np.array([8, 64, 110])
     mixed = light + (dark - light) * min(1.0, max(0.0, share)) ** 0.7
     red, green, blue = (round(part) for part in mixed.tolist())
-    return f"#{red:02x}{green:02x}{blue:02x}", float(mixed @ [0.299, 0.587, 0.114]) < 140
+    linear = ((mixed / 255 + 0.055) / 1.055) ** 2.4  # WCAG 2.1: relative luminance
+    white = float(linear @ [0.2126, 0.7152, 0.0722]) < 0.179  # else black has more contrast
+    return f"#{red:02x}{green:02x}{blue:02x}", white

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from html import escape
 
 from privfield.estimation.uncertainty.counted import MarginalInterval
@@ -12,10 +13,12 @@ from privfield.estimation.uncertainty.strengths import USELESS, EdgeInterval, ra
 from privfield.reporting.layout import HEIGHT, WIDTH, node_size, positions
 from privfield.words import counted
 
-POSITIVE, NEGATIVE, UNSIGNED = "#0072b2", "#c44601", "#5d4a8a"  # told apart by colour-blind eyes
+POSITIVE, NEGATIVE, UNSIGNED = "#0072b2", "#c44601", "#7a66b3"  # told apart by colour-blind eyes
 MOST_NODES = 200
 MOST_EDGES = 1500
 MOST_UNCERTAIN = 40  # so many uncertain edges at most are drawn from the start
+MOST_COMMUNITIES = 20  # circled numbers end there
+_COLORS = 8  # of communities, in page.css
 _DASH = "9 5"
 
 
@@ -49,6 +52,12 @@ class Drawing:
     infos: tuple[str, ...]
     hides_uncertain: bool  # at first
     left_out: int  # edges that would not have been seen
+    groups: tuple[int, ...] = ()  # the community of each node
+
+    @cached_property
+    def labels(self) -> list[str]:
+        """What nodes are called in the picture."""
+        return short_names(self.names)
 
 
 def draw_network(
@@ -57,8 +66,12 @@ def draw_network(
     marginals: Sequence[MarginalInterval],
     level: float,
     questions: Mapping[str, str] | None = None,
+    groups: Sequence[int] = (),
 ) -> Drawing | None:
-    """None where there are too many variables for a picture; questions are shown with nodes."""
+    """None where there are too many variables for a picture; questions are shown with nodes.
+
+    `groups` are the communities of nodes, from 1, where they are to be shown.
+    """
     if len(names) > MOST_NODES:
         return None
     seen = [edge for edge in edges if _is_drawn(edge)]
@@ -80,6 +93,7 @@ def draw_network(
         tuple(" ".join(filter(None, [wording.get(name), shares.get(name)])) for name in names),
         sum(edge.verdict == "uncertain" for edge in kept) > MOST_UNCERTAIN,
         len(seen) - len(kept),
+        tuple(groups),
     )
 
 
@@ -101,7 +115,7 @@ def look(edge: EdgeInterval, largest: float) -> Look:
     dash = _DASH if edge.signed and edge.estimate < 0 else ""
     width = 1.5 + 8.5 * min(magnitude(edge) / largest, 1.0)
     if edge.verdict == "uncertain":
-        return Look(color, dash, min(max(1.0, width / 2.5), 3.0), 0.28)
+        return Look(color, dash, min(max(1.0, width / 2.5), 3.0), 0.4)
     return Look(color, dash, width, 0.9)
 
 
@@ -111,9 +125,9 @@ def edge_text(edge: EdgeInterval, level: float) -> str:
     if edge.low is not None and edge.high is not None:
         text += f", {level:.0%} interval {range_text(edge.low, edge.high, minus)}"
     if edge.signed:
-        text += f"; odds ratio {odds(edge.estimate)}"
+        text += f"; odds ratio {odds(edge.estimate, edge)}"
         if edge.low is not None and edge.high is not None:
-            text += f" ({range_text(edge.low, edge.high, odds)})"
+            text += f" ({range_text(edge.low, edge.high, lambda end: odds(end, edge))})"
     return f"{text}; {edge.verdict}"
 
 
@@ -130,9 +144,9 @@ def minus(value: float, form: str = ".2f") -> str:
     return (text.lstrip("+-") if not float(text) else text).replace("-", "−")
 
 
-def odds(weight: float) -> str:
-    """The odds ratio that belongs to a weight: exp(4W)."""
-    return "" if math.isinf(weight) else f"{math.exp(min(4 * weight, 700)):.3g}"
+def odds(weight: float, edge: EdgeInterval) -> str:
+    """The odds ratio that belongs to a weight, for one step on both scales: exp(4W) of yes/no."""
+    return "" if math.isinf(weight) else f"{edge.step_odds(weight):.3g}"
 
 
 def marginal_text(marginal: MarginalInterval) -> str:
@@ -149,12 +163,15 @@ def for_page(drawing: Drawing) -> dict[str, object]:
         "nodes": [
             {
                 "name": name,
-                "label": short(name),
+                "label": label(drawing, number),
+                "fill": fill(drawing, number),
                 "x": round(x, 1),
                 "y": round(y, 1),
                 "info": info,
             }
-            for name, (x, y), info in zip(drawing.names, drawing.places, drawing.infos, strict=True)
+            for number, (name, (x, y), info) in enumerate(
+                zip(drawing.names, drawing.places, drawing.infos, strict=True)
+            )
         ],
         "edges": [
             {
@@ -190,13 +207,13 @@ def as_svg(drawing: Drawing) -> str:
             f'stroke-opacity="{d.look.opacity:g}"{dash}/>'
         )
     radius, font = drawing.size / 2, font_size(len(drawing.names))
-    for name, (x, y) in zip(drawing.names, drawing.places, strict=True):
+    for number, (x, y) in enumerate(drawing.places):
         parts.append(
-            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" fill="#fff" stroke="#333" '
-            'stroke-width="1.6"/>'
-            f'<text x="{x:.1f}" y="{y + radius + font:.1f}" text-anchor="middle" fill="#111" '
-            f'font-size="{font:g}" stroke="#fff" stroke-width="3.5" paint-order="stroke">'
-            f"{escape(short(name))}</text>"
+            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" stroke-width="1.6" '
+            f'style="fill:var(--{fill(drawing, number)});stroke:var(--ink)"/>'
+            f'<text x="{x:.1f}" y="{y + radius + font:.1f}" text-anchor="middle" '
+            f'font-size="{font:g}" style="fill:var(--ink);stroke:var(--paper)" stroke-width="3.5" '
+            f'paint-order="stroke">{escape(label(drawing, number))}</text>'
         )
     return "".join(parts) + "</svg>"
 
@@ -204,6 +221,35 @@ def as_svg(drawing: Drawing) -> str:
 def font_size(count: int) -> float:
     """Of labels: larger where there is room."""
     return 16.0 if count <= 12 else 14.0 if count <= 30 else 12.0
+
+
+def label(drawing: Drawing, node: int) -> str:
+    """A node's name, with the number of its community."""
+    name = drawing.labels[node]
+    return f"{name} {chr(0x245F + drawing.groups[node])}" if drawing.groups else name
+
+
+def fill(drawing: Drawing, node: int) -> str:
+    """What page.css calls a node's colour."""
+    if not drawing.groups:
+        return "paper"
+    return f"group-{(drawing.groups[node] - 1) % _COLORS + 1}"
+
+
+def short_names(names: Sequence[str]) -> list[str]:
+    """Labels that do not run across the picture; how several names begin alike is left out."""
+    found = [short(name) for name in names]
+    alike: dict[str, list[str]] = {}
+    for name, text in zip(names, found, strict=True):
+        alike.setdefault(text, []).append(name)
+    for place, (name, text) in enumerate(zip(names, found, strict=True)):
+        if len(alike[text]) > 1:
+            first, last = min(alike[text]), max(alike[text])  # these two differ soonest
+            same = next(
+                (n for n, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first)
+            )
+            found[place] = "…" + short(name[name.rfind(" ", 0, same) + 1 :])
+    return found
 
 
 def short(name: str, most: int = 24) -> str:

@@ -104,7 +104,7 @@ def _edge_row(edge: EdgeInterval, reach: float) -> Content:
         "second": edge.second,
         "estimate": drawing.strength(edge),
         "fitted": drawing.minus(edge.fitted, "+.2f" if edge.signed else ".2f"),
-        "odds": drawing.odds(edge.estimate) if edge.signed else "",
+        "odds": drawing.odds(edge.estimate, edge) if edge.signed else "",
         "status": edge.verdict.replace(" ", "-"),
         "verdict": edge.verdict,
         "color": drawing.look(edge, 1.0).color if firm else "#6b7480",
@@ -129,7 +129,7 @@ def record(edge: EdgeInterval) -> list[Any]:
     def digits(value: float | None) -> float | None:
         return None if value is None or math.isinf(value) else float(f"{value:.6g}")
 
-    ratio = drawing.odds(edge.estimate) if edge.signed else ""
+    ratio = drawing.odds(edge.estimate, edge) if edge.signed else ""
     numbers = [digits(edge.estimate), digits(edge.low), digits(edge.high)]
     return [
         *(edge.first, edge.second, *numbers, float(ratio) if ratio else None),

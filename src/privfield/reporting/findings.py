@@ -109,8 +109,12 @@ def _ratio(fit: tuple[ScopeFit, ...]) -> float | None:
     return median(found) if found else None
 
 
-def summary(fit: tuple[ScopeFit, ...], name: Callable[[int], str]) -> list[dict[str, Any]]:
-    """One line for single variables, one for pairs, and so on."""
+def summary(fit: tuple[ScopeFit, ...], name: Callable[[int], str]) -> list[list[str]]:
+    """One line for single variables, one for pairs, and so on.
+
+    What it is about, how many there are, the typical and the largest difference, the largest's
+    variables, privacy noise against sampling error.
+    """
     lines = []
     for order in sorted({len(part.names) for part in fit}):
         own = [part for part in fit if len(part.names) == order]
@@ -118,13 +122,13 @@ def summary(fit: tuple[ScopeFit, ...], name: Callable[[int], str]) -> list[dict[
         ratio = _ratio(tuple(own)) if order <= 2 else None
         ratios = [part.privacy / part.sampling for part in own if part.sampling > 0]
         lines.append(
-            {
-                "about": name(order),
-                "count": f"{len(own):,}",
-                "typical": f"{math.sqrt(sum(part.gap**2 for part in own) / len(own)):.2f}",
-                "largest": f"{worst.gap:.2f}",
-                "names": " × ".join(worst.names),
-                "ratio": f"{ratio if ratio is not None else median(ratios or [0.0]):.2g}",
-            }
+            [
+                name(order),
+                f"{len(own):,}",
+                f"{math.sqrt(sum(part.gap**2 for part in own) / len(own)):.2f}",
+                f"{worst.gap:.2f}",
+                " × ".join(worst.names),
+                f"{ratio if ratio is not None else median(ratios or [0.0]):.2g}",
+            ]
         )
     return lines

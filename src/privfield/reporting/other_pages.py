@@ -36,8 +36,9 @@ def chain_page(
         f"{words.software(card)}. {words.privacy_sentence(card, model.stamp)}"
     )
     page["reading"] = [
-        "Margins cover privacy noise only. How much another sample of people would differ depends "
-        "on how alike one person’s steps are, which is private."
+        "Margins cover privacy noise only; no interval is known for this method. How much another "
+        "sample of people would differ depends on how alike one person’s steps are, which is "
+        "private."
     ]
     page["data"] = {"network": None, "edges": None}
     return page
@@ -74,16 +75,16 @@ def _transitions(model: ChainModel, noise: ChainMeasurements | None, level: floa
 
 def _shares(model: ChainModel) -> Content:
     size = min(len(model.states), _MOST_STATES)
-    rows = []
+    groups = []
     for name, shares in (("first state", model.initial), ("in the long run", model.stationary())):
         marginal = MarginalInterval(name, tuple(map(float, shares)), None, None)
-        rows += bars(marginal, model.states, range(size))
+        groups.append(bars(marginal, model.states, range(size)))
     return {
         "heading": "Where people start, and where they are in the long run",
         "text": "Shares of people by state.",
         "caption": "Shares",
         "intervals": False,
-        "rows": rows,
+        "groups": groups,
         "left_out": "",
     }
 

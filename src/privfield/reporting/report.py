@@ -102,20 +102,20 @@ def render(page: dict[str, Any]) -> str:
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, loader=FunctionLoader(_template)
     )
-    network = page.get("network")
-    scripts = [_asset("page.js")] + ([_asset("cytoscape.min.js")] if network else [])
-    optional = (
-        *("nothing", "peer", "chain", "network", "edges", "centrality", "higher", "marginals"),
-        *("differences", "fit"),
-    )
+    scripts = {"script": _asset("page.js")}
+    if page.get("network"):
+        scripts["cytoscape"] = _asset("cytoscape.min.js")
+    if page["data"].get("asking"):
+        scripts["asking_script"] = _asset("asking.js")
+    optional = ("nothing", "peer", "chain", "network", "asking", "edges", "centrality", "marginals")
     everything = {
         **dict.fromkeys(optional),
+        "tables": [],
         **page,
         "data": _json(page["data"]),
         "css": _asset("page.css"),
-        "script": scripts[0],
-        "cytoscape": scripts[-1] if network else "",
-        "script_hashes": " ".join(_hash(script) for script in scripts),
+        **scripts,
+        "script_hashes": " ".join(map(_hash, scripts.values())),
     }
     return environment.get_template("page.html").render(everything)
 

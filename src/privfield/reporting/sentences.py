@@ -93,7 +93,7 @@ def _meaning(card: Card) -> str:
     text = (
         f"Protected is {who}. Imagine someone who knows everything else and has to guess {secret}. "
         "By tossing a coin they are right 50% of the time. With all that was released they "
-        f"are right at most {_percent(best)} of the time ({scale})."
+        f"are right at most {percent_up(best)} of the time ({scale})."
     )
     if best > 0.95:
         text += " That is a weak promise: it leaves room for near certainty."
@@ -111,7 +111,7 @@ def success(promise: Promise) -> float:
     return min(1.0, (odds + promise.delta) / (1 + odds))
 
 
-def _percent(share: float) -> str:
+def percent_up(share: float) -> str:
     """Rounded up, so that no promise is larger than the one that was made."""
     step = 1000 if share > 0.99 else 100
     return f"{math.ceil(share * step - 1e-9) * 100 / step:g}%"

@@ -7,32 +7,59 @@
   var cy = null, select = function () {};
   if (data.network && window.cytoscape) {
     var net = data.network, box = byId("network"), info = byId("network-info"), tip = byId("tip");
-    var idle = info.textContent;
+    var idle = info.textContent, narrow = box.clientWidth < 560, legible = 12;
+    var dark = window.matchMedia("(prefers-color-scheme: dark)");
+    var color = function (name) { return getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim(); };
+    var looks = function () {
+      return [
+        { selector: "node", style: { width: net.size, height: net.size,
+          "background-color": function (node) { return color(node.data("fill")); },
+          "border-color": color("ink"), "border-width": 1.6, label: "data(label)", "text-valign": "bottom",
+          "text-margin-y": 3, "font-size": net.font, "font-family": "sans-serif", color: color("ink"),
+          "text-outline-color": color("paper"), "text-outline-width": 2.5, "z-index": 10 } },
+        { selector: "node.quiet", style: { label: "" } },
+        { selector: "edge", style: { width: "data(width)", "line-color": "data(color)", opacity: "data(opacity)",
+          "curve-style": "straight" } },
+        { selector: "edge.uncertain", style: { opacity: dark.matches ? 0.6 : 0.4 } },
+        { selector: "edge.dashed", style: { "line-style": "dashed", "line-dash-pattern": [9, 5] } },
+        { selector: "edge.hidden", style: { display: "none" } },
+        { selector: "edge.on", style: { opacity: 1, "underlay-color": "#f0c000", "underlay-opacity": 0.55,
+          "underlay-padding": 5, "z-index": 9 } },
+        { selector: "node.on", style: { "border-width": 4, "border-color": "#f0a000", label: "data(label)" } },
+        { selector: ".faded", style: { opacity: 0.12 } }
+      ];
+    };
     cy = window.cytoscape({
       container: box,
       elements: net.nodes.map(function (n, i) {
-        return { data: { id: "n" + i, name: n.name, label: n.label, info: n.info }, position: { x: n.x, y: n.y } };
+        return { data: { id: "n" + i, name: n.name, label: n.label, info: n.info, fill: n.fill },
+          position: narrow ? { x: n.y, y: n.x } : { x: n.x, y: n.y } };
       }).concat(net.edges.map(function (e, i) {
         return { data: { id: "e" + i, source: "n" + e.from, target: "n" + e.to, color: e.color, width: e.width,
           opacity: e.opacity, text: e.text, status: e.status }, classes: (e.dashed ? "dashed " : "") + e.status };
       }).reverse()),
       layout: { name: "preset", fit: true, padding: 26 },
       userZoomingEnabled: false, boxSelectionEnabled: false, autounselectify: true, minZoom: 0.2, maxZoom: 6,
-      style: [
-        { selector: "node", style: { width: net.size, height: net.size, "background-color": "#fff",
-          "border-color": "#333", "border-width": 1.6, label: "data(label)", "text-valign": "bottom",
-          "text-margin-y": 3, "font-size": net.font, "font-family": "sans-serif", color: "#111",
-          "text-outline-color": "#fff", "text-outline-width": 2.5, "z-index": 10 } },
-        { selector: "edge", style: { width: "data(width)", "line-color": "data(color)", opacity: "data(opacity)",
-          "curve-style": "straight" } },
-        { selector: "edge.dashed", style: { "line-style": "dashed", "line-dash-pattern": [9, 5] } },
-        { selector: "edge.hidden", style: { display: "none" } },
-        { selector: "edge.on", style: { opacity: 1, "underlay-color": "#f0c000", "underlay-opacity": 0.55,
-          "underlay-padding": 5, "z-index": 9 } },
-        { selector: "node.on", style: { "border-width": 4, "border-color": "#f0a000" } },
-        { selector: ".faded", style: { opacity: 0.12 } }
-      ]
+      style: looks()
     });
+    dark.addEventListener("change", function () { cy.style(looks()); });
+    /* Labels are never smaller than people can read; those that would lie on others wait for a closer look. */
+    var pen = document.createElement("canvas").getContext("2d");
+    var write = function () {
+      var zoom = cy.zoom(), size = Math.max(net.font * zoom, legible), taken = [];
+      pen.font = size + "px sans-serif";
+      cy.batch(function () {
+        cy.nodes().sort(function (a, b) { return b.degree() - a.degree() || a.id().localeCompare(b.id()); }).forEach(function (node) {
+          var at = node.renderedPosition(), half = pen.measureText(node.data("label")).width / 2 + 3, top = at.y + net.size * zoom / 2;
+          var own = [at.x - half, top, at.x + half, top + 1.35 * size];
+          var covered = taken.some(function (b) { return own[0] < b[2] && b[0] < own[2] && own[1] < b[3] && b[1] < own[3]; });
+          node.toggleClass("quiet", covered);
+          if (!covered) { taken.push(own); }
+        });
+        cy.nodes().style("font-size", size / zoom);
+      });
+    };
+    cy.on("zoom", write);
     var walk = -1;
     var clear = function () {
       cy.elements().removeClass("on faded"); tip.hidden = true; info.textContent = idle;
@@ -72,11 +99,12 @@
     ticks.forEach(function (tick) { tick.addEventListener("change", refresh); });
     refresh();
     var zoom = function (factor) { cy.zoom({ level: cy.zoom() * factor, renderedPosition: { x: cy.width() / 2, y: cy.height() / 2 } }); };
-    var fit = function () { cy.fit(undefined, 26); };
+    var fit = function () { cy.fit(undefined, 26); write(); cy.fit(undefined, 26); write(); };
     byId("zoom-in").addEventListener("click", function () { zoom(1.25); });
     byId("zoom-out").addEventListener("click", function () { zoom(0.8); });
     byId("zoom-fit").addEventListener("click", fit);
     window.addEventListener("resize", function () { cy.resize(); fit(); });
+    fit();
     box.addEventListener("keydown", function (event) {
       var shown = net.edges.map(function (_, i) { return cy.getElementById("e" + i); }).filter(function (e) { return e.visible(); });
       var step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
@@ -142,6 +170,15 @@
       setTimeout(function () { URL.revokeObjectURL(link.href); }, 1000);
     });
   }
+
+  /* -- levels that are folded away ------------------------------------------------------------ */
+  document.querySelectorAll("button.unfold").forEach(function (button) {
+    button.addEventListener("click", function () {
+      var open = button.closest("tbody").classList.toggle("open");
+      button.setAttribute("aria-expanded", String(open));
+      button.textContent = open ? "fewer levels" : button.dataset.more;
+    });
+  });
 
   /* -- methods ------------------------------------------------------------------------------- */
   byId("copy").addEventListener("click", function () {

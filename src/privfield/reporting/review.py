@@ -1,0 +1,487 @@
+"""A card for reviewers: what a disclosure board or a registry of releases asks, answered or open.
+
+The questions follow the sections of NIST SP 800-226 (2025) and the tiers of the Differential
+Privacy Deployments Registry; their wording is ours. What a model file cannot know stays open.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from privfield._version import __version__
+from privfield.errors import InputError
+from privfield.files import read_bytes, write_bytes
+from privfield.mechanisms.registry import MECHANISMS
+from privfield.models.base import Model
+from privfield.models.card import Card, guarantee
+from privfield.models.network import NetworkIsing
+from privfield.privacy.adjacency import Adjacency
+from privfield.privacy.budgets import ZCDP, ApproxDP, Budget, PureDP
+from privfield.privacy.ledger import Ledger
+from privfield.privacy.released import cost_to_json
+from privfield.reporting import sentences as words
+from privfield.reporting.content import Content, banner, common, privacy_tile, table
+from privfield.reporting.findings import findings, summary
+from privfield.reporting.report import render
+from privfield.words import counted, exact_text
+
+FORMAT = "privfield-review-card"
+NIST = "NIST SP 800-226"
+REGISTRY = "DP Deployments Registry, tier 3"
+OPEN = "open"
+_NEIGHBOURS = {
+    Adjacency.REPLACE_ONE: "bounded: one record is replaced by any other (replace-one)",
+    Adjacency.ADD_REMOVE: "unbounded: one record is added or removed (add-remove)",
+    Adjacency.FLIP_OUTCOME: "one node’s outcome is flipped; the network is public (flip-outcome)",
+}
+_TRUST = (
+    "Central: whoever runs the release holds the records in the clear and is trusted with them; so "
+    "are the machines. What is released needs no trust in whoever receives it."
+)
+_AFTERWARDS = (
+    "The model, its intervals, reports, answers and synthetic rows are computed from the released "
+    "numbers alone, and cost nothing more."
+)
+_SIDE = (
+    "How long a run takes, and the memory it uses, may depend on the records: the machine is "
+    "trusted, and must not be timed by an adversary."
+)
+
+
+def review_card(model: Any, ledger: Ledger | None = None) -> dict[str, Any]:
+    """Everything as plain values, for a JSON file; `ledger` is the one that was charged.
+
+    What the ledger holds is written into the card: the hash of its head, and all its charges.
+    """
+    card = model.card or Card()
+    promise = words.promise_of(model.card)
+    found: dict[str, Any] = {
+        "format": FORMAT,
+        "version": 1,
+        "what": _what(model),
+        "stamp": model.stamp,
+        "made": {
+            "on": card.created,
+            "with": f"privfield {card.version}",
+            "card_with": f"privfield {__version__}",
+        },
+        "unit": card.unit,
+        "neighbours": None if card.adjacency is None else str(card.adjacency),
+        "guarantee": {
+            "flavour": _flavour(card),
+            "words": guarantee(card.cost, card.budget) if isinstance(card.cost, Budget) else None,
+            "epsilon": promise.epsilon,
+            "delta": promise.delta if promise.epsilon is not None else None,
+            "delta_in_words": _delta(promise, card),
+            "right_guess_at_most": None if promise.epsilon is None else words.success(promise),
+            "cost": cost_to_json(card.cost),
+            "budget": cost_to_json(card.budget),
+        },
+        "mechanisms": _mechanisms(model, card),
+        "composition": _composition(card, ledger),
+        "trust_model": _TRUST,
+        "public": _public(model, card),
+        "post_processing": _AFTERWARDS,
+        "ledger": _ledger(card, ledger),
+        "data": _domain(model, card),
+        "utility": _utility(model),
+        "sites": [site._asdict() for site in card.sites],
+        "notes": list(card.notes),
+    }
+    found["questions"] = {NIST: _nist(found, card), REGISTRY: _registry(found, card)}
+    return found
+
+
+def _what(model: Any) -> str:
+    if isinstance(model, NetworkIsing):
+        size = counted(len(model.names), "node")
+    elif isinstance(model, Model):
+        size = counted(len(model.schema), "variable")
+    else:
+        size = counted(len(model.states), "state")
+    return f"{type(model).__name__} of {size}"
+
+
+def _flavour(card: Card) -> str | None:
+    kinds = {
+        PureDP: "pure differential privacy",
+        ZCDP: "zero-concentrated differential privacy (zCDP)",
+        ApproxDP: "approximate differential privacy",
+    }
+    if not isinstance(card.cost, Budget):
+        return None
+    return kinds.get(type(card.cost), "zero-concentrated differential privacy with a δ of its own")
+
+
+def _delta(promise: words.Promise, card: Card) -> str | None:
+    if promise.epsilon is None:
+        return None
+    if not promise.delta:
+        return "δ = 0: the bound holds for every result without exception."
+    text = (
+        f"δ = {promise.delta:g}: any set of results may be more likely by a further "
+        f"{promise.delta:g}, at worst as if with that probability everything were shown."
+    )
+    if card.rows:
+        people = card.rows * promise.delta
+        text += f" Times {exact_text(card.rows)} records that is {people:.2g}."
+        if people >= 1:
+            text += " That is too much: a promise that lets one record be shown whole is none."
+    return text
+
+
+def _mechanisms(model: Any, card: Card) -> list[dict[str, Any]]:
+    """What released the numbers: those that release this kind, where it is known."""
+    released = type(model.measurements)
+    kinds = [kind for kind in MECHANISMS if kind.releases is released]
+    return [
+        {
+            "what": kind.noun,
+            "name": kind.__name__,
+            "noise": card.noise,
+            "cost": cost_to_json(card.cost),
+            "proof": f"docs/privacy/{kind.page}",
+            "one_of": len(kinds),
+        }
+        for kind in kinds
+    ]
+
+
+def _composition(card: Card, ledger: Ledger | None) -> str | None:
+    """How costs add up, and with what; None where nobody kept count."""
+    if ledger is None and card.ledger is None:
+        return None
+    rule = (
+        "Costs of all releases in a ledger add up (ρ of zero-concentrated privacy, or ε and δ), "
+        "are charged before records are read, and may not pass its total."
+    )
+    if ledger is None:
+        return f"{rule} The ledger “{card.ledger}” has the others; this card has not read it."
+    charges = ledger.charges()
+    spent = ledger.spent_epsilon
+    so_far = f"ε = {spent:.4g}" if math.isfinite(spent) else str(ledger.spent)
+    return (
+        f"{rule} {counted(len(charges), 'charge')} so far: {so_far} of "
+        f"{words.budget_words(ledger.total)}."
+    )
+
+
+def _public(model: Any, card: Card) -> list[str]:
+    if card.adjacency is Adjacency.FLIP_OUTCOME:
+        return ["the network and who is in it", "which analyses were run"]
+    found = ["names of variables", "levels of variables and how values are read as them"]
+    if card.levels_are_public:
+        found.append("which levels occur: read off the records, declared public by their owner")
+    if card.adjacency is Adjacency.REPLACE_ONE:
+        found.append("the number of records" if card.unit == "row" else "the number of people")
+    return [*found, "which analyses were run"]
+
+
+def _ledger(card: Card, ledger: Ledger | None) -> dict[str, Any] | None:
+    if ledger is None and card.ledger is None:
+        return None
+    found: dict[str, Any] = {"name": card.ledger, "job": card.job, "charged": card.charged}
+    if ledger is not None:
+        found |= {
+            "head": ledger.head,
+            "total": cost_to_json(ledger.total),
+            "charges": [
+                {"what": c.what, "cost": cost_to_json(c.cost), "job": c.job, "time": c.time}
+                for c in ledger.charges()
+            ],
+        }
+    return found
+
+
+def _domain(model: Any, card: Card) -> dict[str, Any]:
+    rows = {"records": card.rows}
+    if not isinstance(model, Model):
+        return {**rows, "states": list(model.states)}
+    if isinstance(model, NetworkIsing):
+        return {**rows, "nodes": len(model.names)}
+    return {**rows, "variables": {v.name: list(v.levels) for v in model.schema.variables}}
+
+
+def _utility(model: Any) -> dict[str, Any] | None:
+    """How precise the release is, and how far the model agrees with it; None where not known."""
+    card = model.card
+    if card is not None and card.intervals:
+        intervals = {name: list(three) for name, three in card.intervals.items()}
+        return {"level": card.level, "intervals": intervals}
+    if not isinstance(model, Model) or model.measurements is None:
+        return None
+    found = findings(model, None, 0.95, 0.05)
+    if not found.intervals:
+        return None
+    return {
+        "level": 0.95,
+        "noise_to_sampling": found.ratio,
+        "as_precise_as_records_without_noise": found.like,
+        "pairs": {
+            v: found.edges.count(v) for v in ("clear", "uncertain", "absent", "not measured")
+        },
+        "model_against_released": [
+            {
+                "variables": int(order),
+                "tables": int(count.replace(",", "")),
+                "typical_gap": float(typical),
+                "largest_gap": float(largest),
+            }
+            for order, count, typical, largest, _, _ in summary(found.fit, str)
+        ],
+    }
+
+
+Question = dict[str, str]
+
+
+def _question(question: str, answer: str | None, missing: str) -> Question:
+    """Answered, or open with who must say."""
+    if answer:
+        return {"question": question, "status": "answered", "answer": answer}
+    return {"question": question, "status": OPEN, "answer": missing}
+
+
+_OWNER = "To be filled in by the data’s owner."
+_NO_CARD = "The model carries no card."
+
+
+def _nist(found: Mapping[str, Any], card: Card) -> list[Question]:
+    """After the sections of SP 800-226, from the parameters down to how data are kept."""
+    promise = found["guarantee"]
+    unit = card.cost is not None
+    noise = (card.noise or "").startswith("discrete")
+    return [
+        _question("Privacy parameters: how strong is the promise?", _strength(promise), _NO_CARD),
+        _question("Which variant of differential privacy?", promise["flavour"], _NO_CARD),
+        _question("What does δ mean here?", promise["delta_in_words"], _NO_CARD),
+        _question("Unit of privacy: whose data?", f"one {words.unit_words(card)}" * unit, _NO_CARD),
+        _question(
+            "Which data sets are neighbours?",
+            None if card.adjacency is None else _NEIGHBOURS[card.adjacency],
+            _NO_CARD,
+        ),
+        _question(
+            "Other releases from the same data: are costs added up?",
+            found["composition"],
+            "No ledger was kept: who releases must say what else was released.",
+        ),
+        _question(
+            "Mixed with releases without differential privacy?",
+            None,
+            f"Public without noise: {'; '.join(found['public'])}. Whether anything else was "
+            "published from these data, the data’s owner must say.",
+        ),
+        _question("Algorithms: which, and where is the proof?", _algorithms(found), _NO_CARD),
+        _question("Utility: how accurate is it?", _accuracy(found), "No law of errors is known."),
+        _question(
+            "Statistical bias?",
+            "Noise weighs most on rare answers and small groups. The model pulls relations towards "
+            "none where noise is large; intervals come from numbers that are not pulled.",
+            "",
+        ),
+        _question("Systemic and human bias in what was collected?", None, _OWNER),
+        _question("Trust model: who sees records?", found["trust_model"], ""),
+        _question(
+            "Implementation: floating point and random numbers?",
+            "Noise is added to whole numbers by exact samplers that draw from the operating "
+            "system’s entropy; no seed." * (noise and found["stamp"] is None),
+            "Not recorded for this release; the proof page says how it draws."
+            if found["stamp"] is None
+            else f"{found['stamp']}.",
+        ),
+        _question("Side channels?", _SIDE, ""),
+        _question("Data security and access control?", None, _OWNER),
+        _question("Exposure while data were collected?", None, _OWNER),
+    ]
+
+
+def _registry(found: Mapping[str, Any], card: Card) -> list[Question]:
+    """What the three tiers of the registry ask for."""
+    promise, data = found["guarantee"], found["data"]
+    variables = data.get("variables")
+    domain = None
+    if variables is not None:
+        domain = f"{counted(len(variables), 'categorical variable')}, listed under data.variables"
+    return [
+        _question("Curator", None, _OWNER),
+        _question("Intended use", None, _OWNER),
+        _question("Data product", found["what"], ""),
+        _question("Date of publication", None, f"Made on {card.created}. {_OWNER}"),
+        _question("Flavour of differential privacy", promise["flavour"], _NO_CARD),
+        _question("Privacy unit", f"one {card.unit}" * (card.cost is not None), _NO_CARD),
+        _question("Privacy loss", promise["words"], _NO_CARD),
+        _question(
+            "Deployment model", "central, one static release" * (card.cost is not None), _NO_CARD
+        ),
+        _question("Data domain", domain, "See the schema."),
+        _question("Unprotected quantities", "; ".join(found["public"]), ""),
+        _question(
+            "Privacy unit in detail",
+            None
+            if card.adjacency is None
+            else f"{words.unit_words(card)}; neighbours: {_NEIGHBOURS[card.adjacency]}",
+            _NO_CARD,
+        ),
+        _question("Accounting: composition", found["composition"], "No ledger was kept."),
+        _question("Accounting: post-processing", found["post_processing"], ""),
+        _question("Implementation", f"{found['made']['with']}, {_algorithms(found)}", ""),
+        _question("Security", f"{found['trust_model']} {_SIDE}", ""),
+        _question("Why these parameters and this method?", None, _OWNER),
+    ]
+
+
+def _strength(promise: Mapping[str, Any]) -> str | None:
+    if promise["epsilon"] is None:
+        return None
+    at = f", δ = {promise['delta']:g}" if promise["delta"] else ""
+    return (
+        f"ε = {promise['epsilon']:.4g}{at}: whoever has to guess which of two equally likely "
+        "neighbours are the data is right at most "
+        f"{words.percent_up(promise['right_guess_at_most'])} of the time."
+    )
+
+
+def _algorithms(found: Mapping[str, Any]) -> str:
+    return "; ".join(
+        f"{each['what']} ({each['noise'] or 'see the proof'}), proof: {each['proof']}"
+        for each in found["mechanisms"]
+    )
+
+
+def _accuracy(found: Mapping[str, Any]) -> str | None:
+    utility = found["utility"]
+    if utility is None or "pairs" not in utility:
+        return None if utility is None else "Intervals of all parameters, listed under utility."
+    pairs = ", ".join(f"{count} {verdict}" for verdict, count in utility["pairs"].items())
+    ratio = utility["noise_to_sampling"]
+    text = "" if ratio is None else f"Privacy noise is {ratio:.2g} times the sampling error. "
+    return (
+        f"{text}Pairs of variables: {pairs}. How far the model is from what was released is under "
+        "utility."
+    )
+
+
+# -- pages and comparisons -------------------------------------------------------------------------
+
+
+def card_page(model: Any, found: Mapping[str, Any]) -> str:
+    """The card as one HTML page."""
+    card = model.card
+    page = common(model, card, f"Card for reviewers: {found['what']}")
+    answered = [each["status"] != OPEN for part in found["questions"].values() for each in part]
+    page["lead"] = (
+        f"What was released, what it cost and what is promised. {sum(answered)} of {len(answered)} "
+        "questions are answered from the model file; the others are open, and say who must answer."
+    )
+    page["tiles"] = [
+        privacy_tile(card, model.stamp),
+        {"name": "Answered", "value": f"{sum(answered)}", "note": f"of {len(answered)} questions"},
+    ]
+    page["tables"] = [
+        table(
+            "Mechanisms and their cost",
+            "What read the records",
+            ["What", "Noise", "Cost", "Proof"],
+            [
+                [each["what"], each["noise"] or "–", str(card.cost), each["proof"]]
+                for each in found["mechanisms"]
+            ],
+            words=range(4),
+        )
+    ] * bool(found["mechanisms"] and card)
+    page["tables"] += [
+        table(
+            title,
+            f"Questions of {title}, in our words",
+            ["Question", "Status", "Answer"],
+            [[each["question"], each["status"], each["answer"]] for each in questions],
+            words=(0, 1, 2),
+        )
+        for title, questions in found["questions"].items()
+    ]
+    page["methods"] = words.privacy_sentence(card, model.stamp)
+    page["reading"] = ["The JSON file beside this page holds the same, for programs."]
+    page["data"] = {"network": None, "edges": None}
+    return render(page)
+
+
+def read_card(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """A card that `privfield export --to card` wrote."""
+    try:
+        found = json.loads(read_bytes(path))
+    except ValueError:
+        found = None
+    if not isinstance(found, dict) or found.get("format") != FORMAT or found.get("version") != 1:
+        raise InputError(f"{os.fspath(path)!r} is no card of privfield export --to card.")
+    return found
+
+
+def compare_cards(
+    first: Mapping[str, Any], second: Mapping[str, Any]
+) -> list[tuple[str, str, str]]:
+    """Where two cards differ: the place, and what each says there; questions repeat the rest."""
+    one, two = ({k: v for k, v in card.items() if k != "questions"} for card in (first, second))
+    left, right = dict(_leaves(one)), dict(_leaves(two))
+    places = [*left, *(place for place in right if place not in left)]
+    return [
+        (place, left.get(place, "–"), right.get(place, "–"))
+        for place in places
+        if left.get(place) != right.get(place)
+    ]
+
+
+def _leaves(value: Any, place: str = "") -> Sequence[tuple[str, str]]:
+    if isinstance(value, Mapping):
+        parts = [(f"{place}.{name}" if place else name, each) for name, each in value.items()]
+    elif isinstance(value, list):
+        parts = [(f"{place}[{number}]", each) for number, each in enumerate(value, 1)]
+    else:
+        return [(place, "–" if value is None else str(value))]
+    return [leaf for name, each in parts for leaf in _leaves(each, name)]
+
+
+def comparison_page(
+    names: tuple[str, str], cards: tuple[Mapping[str, Any], Mapping[str, Any]]
+) -> str:
+    """Two cards side by side, where they differ, as one HTML page."""
+    found = compare_cards(*cards)
+    rows = [(place.replace(".", ".\u200b"), *said) for place, *said in found]  # may break there
+    stamp = next((card["stamp"] for card in cards if card["stamp"]), None)
+    page: Content = {
+        "title": f"Cards of {names[0]} and {names[1]}",
+        **banner(stamp),
+        "lead": f"{counted(len(rows), 'difference')} between two cards for reviewers.",
+        "tiles": [],
+        "protected": [
+            f"{name}: {card['guarantee']['words'] or 'no promise is known'}; "
+            f"unit of privacy: one {card['unit']}."
+            for name, card in zip(names, cards, strict=True)
+        ],
+        "cost": [],
+        "precision": [],
+        "citation": words.citation(__version__),
+        "facts": [],
+        "tables": [
+            table(
+                "Where they differ", "Entries that differ", ["Entry", *names], rows, words=(0, 1, 2)
+            )
+        ],
+        "methods": "Two releases were compared by their cards.",
+        "reading": ["Entries that are the same in both are not listed."],
+        "data": {"network": None, "edges": None},
+    }
+    return render(page)
+
+
+def write_card(model: Any, path: Path, page: Path, ledger: Ledger | None = None) -> None:
+    """Both files of a card: JSON, and a page."""
+    found = review_card(model, ledger)
+    text = json.dumps(found, ensure_ascii=False, indent=2, allow_nan=False)
+    write_bytes(path, f"{text}\n".encode())
+    write_bytes(page, card_page(model, found).encode())
