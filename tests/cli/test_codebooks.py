@@ -52,10 +52,12 @@ def survey(tmp_path_factory):
 def test_an_spss_file_says_levels_order_wording_and_missing_codes(survey):
     schema = pf.Schema.from_codebook(survey)
     assert schema.names == ("A1", "A2", "sex", "city")  # of age nothing is said
-    assert schema["A1"].levels == tuple("123456") and schema["A1"].kind == "ordered"
-    assert schema["A1"].missing == "3"  # the middle, and 99 is no level
+    assert schema["A1"].answers == tuple("123456") and schema["A1"].kind == "ordered"
+    assert schema["A1"].missing == "no answer" and schema["A1"].has_gap  # 99 is no level
+    assert schema["A1"].missing_codes == tuple(map(str, range(90, 100)))
+    assert not schema["sex"].has_gap and not schema["sex"].missing_codes
     assert schema["A1"].question == f"{WORDING['A1']} (1 = never, 6 = always)"
-    assert schema["A2"].levels == ("no", "so so", "yes") and schema["A2"].kind == "ordered"
+    assert schema["A2"].answers == ("no", "so so", "yes") and schema["A2"].kind == "ordered"
     assert schema["sex"].levels == ("Female", "Male") and schema["sex"].kind == "levels"
     assert schema["city"].levels == ("Basel", "Bern") and schema["city"].kind == "levels"
     columns, _ = read_codebook(str(survey))
@@ -128,10 +130,10 @@ def test_a_frictionless_table_schema(tmp_path, wrap, call):
     path = tmp_path / "package.json"
     path.write_text(json.dumps(wrap(FRICTIONLESS)))
     schema = pf.Schema.from_codebook(path)
-    assert schema["A1"].levels == tuple("12345") and schema["A1"].kind == "ordered"
-    assert schema["A1"].question == "I trust" and schema["A1"].missing == "3"
+    assert schema["A1"].answers == tuple("12345") and schema["A1"].kind == "ordered"
+    assert schema["A1"].question == "I trust" and schema["A1"].has_gap
     assert schema["site"].levels == ("Basel", "Bern") and schema["site"].kind == "levels"
-    assert schema["mood"].levels == ("0", "1", "2") and schema["mood"].kind == "ordered"
+    assert schema["mood"].answers == ("0", "1", "2") and schema["mood"].kind == "ordered"
     assert schema["mood"].question == "(0 = bad, 2 = good)"
     assert schema["smoker"].levels == ("N", "Y") and "income" not in schema.names
     code, out, err = call("init", path, "-o", tmp_path / "s.toml")

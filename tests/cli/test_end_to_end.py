@@ -15,6 +15,7 @@ import pytest
 
 import privfield as pf
 from command_line import NAMES, installed
+from privfield.audit import run
 
 
 def ok(done):
@@ -181,9 +182,8 @@ def test_peer_says_first_what_is_protected(tmp_path):
         file.writelines(["source,target\n", *(f"n{a},n{b}\n" for a, b in graph.edges)])
     with open(tmp_path / "outcomes.csv", "w") as file:
         file.writelines(["node,ill\n", *(f"n{a},{int(a < 7)}\n" for a in graph)])
-    done = installed(
-        "peer", "edges.csv", "outcomes.csv", "--epsilon", "1", "-o", "peer.pf", cwd=tmp_path
-    )
+    line = ("peer", "edges.csv", "outcomes.csv", "--epsilon", "1", "--yes", "-o", "peer.pf")
+    done = installed(*line, cwd=tmp_path)
     first = ok(done).splitlines()[0]
     assert (
         first.startswith("Protected: each node's outcome") and "Not protected: the network" in first
@@ -218,9 +218,13 @@ def test_structure_writes_what_is_stable_and_nothing_else(tmp_path):
     assert "No edge does not mean that nothing is related" in done.stderr
 
 
-def test_audit_and_ledger_for_programs(study):
-    found = json.loads(ok(installed("audit", "--json", timeout=900)))
-    assert found["passed"] and len(found["findings"]) > 25
+def test_audit_and_ledger_for_programs(study, call, monkeypatch):
+    """Two of the audits: `tests/audit` runs them all."""
+    few = dict(list(run.audits().items())[:2])
+    monkeypatch.setattr(run, "audits", lambda: few)
+    code, out, _ = call("audit", "--json")
+    found = json.loads(out)
+    assert code == 0 and found["passed"] and len(found["findings"]) >= 2 and found["not_audited"]
     found = json.loads(ok(installed("ledger", study / "study.ledger", "--json")))
     assert found["charges"][0]["job"] == "first" and found["remaining"] is not None
     assert found["head"] == pf.Ledger(study / "study.ledger").head

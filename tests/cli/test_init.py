@@ -68,7 +68,7 @@ def test_headers(call, tmp_path, content, names):
 @pytest.mark.parametrize(
     ("name", "content", "told"),
     [
-        ("d.csv", b"SECRET|1\n", "separated by commas, semicolons or tabs"),
+        ("d.csv", b"SECRET~1\n", "separated by commas, semicolons, tabs or |"),
         ("d.csv", b"1,0,1,1\n", "holds numbers only; is it a header?"),
         ("d.csv", b"SECRET,SECRET\n", "names a column twice; is it a header?"),
         ("d.csv", "a,b\n".encode("utf-16"), "UTF-16"),
@@ -78,12 +78,12 @@ def test_headers(call, tmp_path, content, names):
             gzip.compress(b"PK\x03\x04SECRET", mtime=0),
             "a spreadsheet with another name",
         ),
-        ("d.csv", b"\xe4,b\n", "not UTF-8"),
+        ("d.csv", b"\xe4,b\n", "not UTF-8 text. If it is Latin-1: --encoding latin-1"),
         ("d.csv", b"PK\x03\x04SECRET", "a spreadsheet with another name"),
         ("d.csv", b"", "is empty"),
         ("d.xlsx", b"PK\x03\x04", "is a spreadsheet. Export the table as CSV"),
         ("d.por", b"ASCII SPSS PORT FILE", "an SPSS file"),
-        ("d.txt", b"a,b\n", "must end in one of .csv"),
+        ("d.dat", b"a,b\n", "must end in one of .csv"),
         ("d.parquet", b"SECRET", "not a Parquet file"),
         ("d.csv.gz", b"SECRET", "cannot be read"),
     ],
@@ -93,6 +93,12 @@ def test_what_is_no_header_is_refused_without_repeating_it(call, tmp_path, name,
     code, out, err = call("init", tmp_path / name, "-o", tmp_path / "s.toml")
     assert code == 2 and told in err and "SECRET" not in out + err
     assert not (tmp_path / "s.toml").exists()
+
+
+def test_a_name_that_goes_over_lines_is_remarked_on(call, tmp_path):
+    (tmp_path / "d.csv").write_text('x;"y\n1;2"\n3;4\n')
+    code, out, err = call("init", tmp_path / "d.csv", "--levels", "x,y", "-o", tmp_path / "s.toml")
+    assert code == 0 and "a name goes over several lines" in " ".join((out + err).split())
 
 
 def test_without_levels_there_are_places_to_fill_in(call, tmp_path):
@@ -132,11 +138,20 @@ def test_scales(call, tmp_path):
     path.write_text("a,b\n")
     target = tmp_path / "s.toml"
     code, _, told = call("init", path, "--levels", "1-6", "--ordered", "-o", target)
-    assert code == 0 and "Empty values will be read as the middle of a scale" in told
-    scale = pf.Ordered([1, 2, 3, 4, 5, 6])
-    assert pf.Schema.read(target) == pf.Schema(
-        {"a": scale, "b": scale}, missing={"a": "3", "b": "3"}
+    assert code == 0 and "Empty values will be read as a level of their own" in told
+    scales = {"a": pf.Ordered([1, 2, 3, 4, 5, 6]), "b": pf.Ordered([1, 2, 3, 4, 5, 6])}
+    gaps = pf.Schema(scales, gaps={"a": "no answer", "b": "no answer"})
+    assert pf.Schema.read(target) == gaps and gaps["a"].answers == scales["a"].levels
+    for said, level in (("middle", "3"), ("6", "6")):
+        command = ("init", path, "--levels", "1-6", "--ordered", "--gaps", said, "-o", target)
+        assert call(*command, "--force")[0] == 0
+        assert pf.Schema.read(target) == pf.Schema(scales, missing={"a": level, "b": level})
+    code, _, told = call(*command[:-2], "-o", target, "--force", "--gaps", "never")
+    assert code == 2 and "level, middle or one of the levels" in told
+    code, _, told = call(
+        "init", path, "--levels", "no,yes", "--gaps", "level", "-o", target, "--force"
     )
+    assert code == 0 and pf.Schema.read(target)["a"].levels == ("no", "yes", "no answer")
     code, _, told = call("init", path, "--levels=-1-1", "-o", target, "--force")
     assert code == 0 and pf.Schema.read(target)["a"].levels == ("-1", "0", "1")
     for wrong in ("6-1", "1-1", "1-99999999"):

@@ -33,7 +33,9 @@ MISTAKES = [
     ("fit patients.xlsx -s schema.toml", "is a spreadsheet. Export the table as CSV (UTF-8)"),
     ("fit patients.csv -s scheme.toml", "there is no schema file 'scheme.toml'. Did you mean"),
     ("fit patients.csv -s patients.csv", "not valid TOML"),
-    ("fit piped.csv -s schema.toml", "must be separated by commas, semicolons or tabs"),
+    ("fit waved.csv -s schema.toml", "must be separated by commas, semicolons, tabs or |"),
+    ("fit patients.csv -s schema.toml --encoding utf-16", "--encoding must be utf-8, or one with"),
+    ("fit patients.csv -s schema.toml --encoding latin-1 --spark local", "leave out --spark"),
     ("fit other.csv -s schema.toml", "lacks 4 columns of the schema: 'low mood'"),
     ("fit patients.csv -s schema.toml --adjacency swap", "replace-one or add-remove"),
     ("fit patients.csv -s schema.toml --cliques worry,aeg", "there is no variable 'aeg'"),
@@ -51,7 +53,7 @@ MISTAKES = [
 
 @pytest.mark.parametrize(("line", "told"), MISTAKES)
 def test_mistakes_before_a_fit_spend_nothing_and_write_nothing(call, desk, line, told):
-    (desk / "piped.csv").write_text((desk / "patients.csv").read_text().replace(",", "|"))
+    (desk / "waved.csv").write_text((desk / "patients.csv").read_text().replace(",", "~"))
     (desk / "other.csv").write_text("age;x\nSECRET;1\n")
     command, *rest = line.split()
     code, out, err = call(command, *FIT, *rest, "-o", "m.pf")
@@ -94,7 +96,11 @@ def test_mistakes_before_a_fit_spend_nothing_and_write_nothing(call, desk, line,
         ("peer none.csv out.csv --epsilon 1 -o p.pf", "there is no file 'none.csv'"),
         ("peer edges.csv none.csv --epsilon 1 -o p.pf", "OUTCOMES: there is no file 'none.csv'"),
         ("peer edges.csv few.csv --epsilon 1 -o p.pf", "or add --missing negative to read"),
-        ("peer edges.csv many.csv --epsilon 1 -o p.pf", "or add --missing negative to ignore"),
+        ("peer edges.csv few.csv -e 1 --missing refuse -o p.pf", "−1. Nothing was spent."),
+        ("peer edges.csv many.csv -e 1 --missing refuse -o p.pf", "or add --missing ignore to"),
+        ("peer edges.csv many.csv -e 1 --missing drop -o p.pf", "ignore, negative, refuse; got"),
+        ("peer edges.csv many.csv --epsilon 1 -o p.pf", "add --yes to go on. Nothing was spent"),
+        ("peer edges.csv many.csv -e 1 --bounds 3 -o p.pf", "--bounds must be two numbers"),
         ("demo -o patients.csv", "is a file"),
         ("fitt patients.csv", "No such command 'fitt'"),
         ("fit patients.csv --epsilom 1", "No such option"),
@@ -208,8 +214,8 @@ def test_one_is_not_many(call, desk):
 def test_peer_and_structure_without_privacy_say_so_first(call, desk):
     (desk / "edges.csv").write_text("a,b\nb,c\n")
     (desk / "outcomes.csv").write_text("a,1\nb,0\nc,1\n")
-    line = ("peer", "edges.csv", "outcomes.csv", "-e", "1", "--insecure-seed", "1", "-o", "p.pf")
-    code, out, err = call(*line)
+    line = ("peer", "edges.csv", "outcomes.csv", "-e", "1", "-y", "--insecure-seed", "1")
+    code, out, err = call(*line, "-o", "p.pf")
     assert code == 0 and out.startswith("NOT PRIVATE") and err.startswith("NOT PRIVATE")
     assert "Protected: each outcome" not in err
     line = ("structure", "patients.csv", "-s", "schema.toml", "-e", "1", "-d", "1e-6")

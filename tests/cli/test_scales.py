@@ -47,3 +47,19 @@ def test_options_that_do_not_go_together(call, tmp_path):
     assert code == 2 and "leave out --cliques" in told
     code, _, told = call(*base, "--epsilon", "1")
     assert code == 2 and "no pure ε" in told
+
+
+def test_yes_no_items_in_two_stages(call, tmp_path):
+    data, schema, model = tmp_path / "d.csv", tmp_path / "s.toml", tmp_path / "m.pf"
+    rng = np.random.default_rng(0)
+    first = rng.random(5_000) < 0.1
+    columns = first, first ^ (rng.random(5_000) < 0.02), rng.random(5_000) < 0.1
+    rows = np.where(np.column_stack(columns), "yes", "no").tolist()
+    with data.open("w", newline="") as file:
+        csv.writer(file).writerows([["a", "b", "c"], *rows])
+    pf.Schema({name: ["no", "yes"] for name in "abc"}).write(schema)
+    budget = ("--epsilon", "1", "--delta", "1e-6", "--yes", "--json", "--method", "two-stage")
+    code, out, told = call("fit", data, "--schema", schema, *budget, "-o", model)
+    assert code == 0 and json.loads(out)["method"] == "two-stage" and "products of scores" in told
+    found = pf.load(model).edges()[0]
+    assert found.verdict == "clear" and found.low > 0  # twenty standard errors from none

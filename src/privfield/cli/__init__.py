@@ -34,6 +34,7 @@ from privfield.cli.commands import (
     report,
     sample,
     structure,
+    utility,
 )
 from privfield.cli.terminal.console import note
 from privfield.cli.terminal.exit_codes import (
@@ -48,14 +49,13 @@ from privfield.errors import BudgetRefused, InputError
 
 app = typer.Typer(
     name="privfield",
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 _COMMANDS = (
-    *(demo, init, check, plan, fit, report, query, compare, pool, sample, export, structure),
-    *(peer, ledger, audit),
+    *(demo, init, check, plan, fit, report, query, compare, pool, sample, utility, export),
+    *(structure, peer, ledger, audit),
 )  # as --help lists them
 for module in _COMMANDS:  # the command has the name of its file
     name = module.__name__.rpartition(".")[2]
@@ -92,7 +92,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _settle_streams()
     with _ended_like_ctrl_c() as signals:
         code = _run(given)
-    return 128 + signals[0] if signals and code == INTERRUPTED else code
+    if signals and code == INTERRUPTED:
+        code = 128 + signals[0]
+    if arguments is None and code >= INTERRUPTED - 1:
+        _leave_at_once(code)
+    return code
+
+
+def _leave_at_once(code: int) -> None:
+    """End the program without waiting for threads that still read for nobody."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 @contextmanager
@@ -142,7 +153,9 @@ def _run(given: list[str]) -> int:
         note("privfield: interrupted; no file was written.")
         return INTERRUPTED
     except SystemExit as end:  # typer's way, when whoever reads our output has seen enough
-        return _leave_pipe() if isinstance(end.__context__, BrokenPipeError) else OUR_BUG
+        if isinstance(end.__context__, BrokenPipeError):
+            return _leave_pipe()
+        return end.code if isinstance(end.code, int) else OUR_BUG  # completion in a shell
     except BrokenPipeError:
         return _leave_pipe()
     except OSError as error:

@@ -136,9 +136,14 @@ class Spending:
         """Ctrl-C says what was charged before it ends the command."""
         try:
             yield
-        except (InputError, BudgetRefused):
+        except BudgetRefused:
             self._forget()
             raise
+        except InputError as error:
+            self._forget()
+            spared = not self.charged() and vars(learner or self).get("cost_") is None
+            more = " Nothing was spent." * (spared and "Nothing was" not in str(error))
+            raise InputError(f"{error}{more}") from None
         except KeyboardInterrupt:
             note(f"\nprivfield: interrupted, no file was written. {self._after(learner)}")
             raise Stopped(INTERRUPTED) from None
@@ -195,6 +200,15 @@ def warn_of_seed(seed: int | None) -> None:
     """Say, before anything else, that nobody is protected."""
     if seed is not None:
         warn("NOT PRIVATE: --insecure-seed makes the noise repeatable. For study only.")
+
+
+def remark_on_delta(budget: Budget, n: int) -> None:
+    """Say when δ is too large for so many people; their number must be public or declared."""
+    from privfield.planning.verdict import delta_remark
+
+    remark = delta_remark(budget, n)
+    if remark:
+        warn(remark)
 
 
 def _check_folder(path: str) -> None:

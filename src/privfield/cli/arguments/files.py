@@ -41,8 +41,15 @@ def check_output(path: str, force: bool, suffixes: Sequence[str] = ()) -> Path:
     return target
 
 
-def named_data(path: str, spark: str | None) -> Any:
+def named_data(path: str, spark: str | None = None, encoding: str | None = None) -> Any:
     """What a command reads: files on this machine, or by the tasks of Spark."""
+    if encoding is not None:
+        from privfield.data.sources.files import CsvFiles
+
+        if spark is not None:
+            raise InputError("--encoding: Spark reads UTF-8 only; leave out --spark.")
+        with in_options():
+            return CsvFiles(path, encoding=encoding)
     if spark is None:
         return path
     from privfield.data.spark.files import SparkFiles
@@ -56,12 +63,17 @@ def open_data(path: str, schema: Schema, data: Any = None) -> Table:
     from privfield.data.table import open_table
 
     with typed(path):
-        try:
-            return open_table(path if data is None else data, schema)
-        except InputError as error:
-            alone = "It has 1 column." in str(error) and len(schema) > 1
-            hint = " Its cells must be separated by commas, semicolons or tabs." * alone
-            raise InputError(f"{error}{hint}") from None
+        return open_table(path if data is None else data, schema)
+
+
+@contextmanager
+def in_options() -> Iterator[None]:
+    """Errors about the encoding speak of the option."""
+    try:
+        yield
+    except InputError as error:
+        text = str(error)
+        raise InputError(f"--{text}" if text.startswith("encoding") else text) from None
 
 
 @contextmanager

@@ -58,7 +58,7 @@ DataFile = Annotated[
     str,
     typer.Argument(
         metavar="FILE",
-        help="CSV, Parquet, SPSS or Stata: one file, a folder, or a quoted 'glob*.parquet'.",
+        help="CSV or .txt, Parquet, SPSS or Stata: a file, a folder, or a quoted 'glob*.parquet'.",
     ),
 ]
 Spark = Annotated[
@@ -67,6 +67,12 @@ Spark = Annotated[
         "--spark",
         metavar="MASTER",
         help="Read on Spark: local[2], spark://host:7077, yarn; default under spark-submit.",
+    ),
+]
+Encoding = Annotated[
+    str | None,
+    typer.Option(
+        "--encoding", metavar="E", help="Of CSV files that are not UTF-8: latin-1, cp1252, …"
     ),
 ]
 SchemaFile = Annotated[
@@ -95,6 +101,10 @@ Adjacency = Annotated[
         parser=neighbours,
         help="replace-one (the number of rows is public) or add-remove (it is not).",
     ),
+]
+LedgerRead = Annotated[
+    str | None,
+    typer.Option("--ledger", metavar="L", help="The ledger that was charged; it is only read."),
 ]
 LedgerFile = Annotated[
     str | None,

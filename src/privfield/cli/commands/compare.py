@@ -14,7 +14,8 @@ HELP = """Compare two models: do links differ between groups, and which?
 Example:  [bold]privfield compare women.pf men.pf -o compare.html[/bold]
 
 One test of all links together, differences of every link and answer with intervals. Costs no
-privacy: everything comes from what was released.
+privacy: everything comes from what was released. Two cards of `privfield export --to card` (.json)
+are compared entry by entry.
 """
 
 
@@ -35,6 +36,9 @@ def compare(
         raise InputError(f"--level must lie between 0 and 1; got {level:g}.")
     target = None if output is None else check_output(output, force)
     names = Path(first).stem, Path(second).stem
+    if first.endswith(".json") and second.endswith(".json"):
+        _compare_cards((first, second), names, target, json)
+        return
     found = compare_models(load_field(first), load_field(second), names=names, level=level)
     if target is not None:
         found.write(target)
@@ -52,5 +56,28 @@ def compare(
         return
     say_stamp(found.stamp)
     say(repr(found) if target is None else found.verdict())
+    if target is not None:
+        say(f"Wrote {target}: open it in a browser.")
+
+
+def _compare_cards(
+    files: tuple[str, str], names: tuple[str, str], target: Path | None, json: bool
+) -> None:
+    from privfield.files import write_bytes
+    from privfield.reporting.review import compare_cards, comparison_page, read_card
+
+    cards = read_card(files[0]), read_card(files[1])
+    if target is not None:
+        write_bytes(target, comparison_page(names, cards).encode())
+    differences = compare_cards(*cards)
+    if json:
+        say_json({"differences": differences, "report": None if target is None else str(target)})
+        return
+    for card in cards:
+        say_stamp(card["stamp"])
+    for entry, one, two in differences:
+        say(f"{entry}: {one} | {two}")
+    if not differences:
+        say("The cards say the same.")
     if target is not None:
         say(f"Wrote {target}: open it in a browser.")

@@ -22,11 +22,13 @@ Example:  [bold]privfield export model.pf --to qgraph -o weights.csv[/bold]
 graphml: Cytoscape, Gephi, igraph. json: networkx node-link. uai: inference programs. qgraph: weight
 matrix as CSV for R, and thresholds in a second file next to it. r: one .R file with weights,
 intervals, thresholds and communities, which builds a qgraph plot and a list as bootnet's. jasp:
-synthetic people as CSV, which JASP's network module reads. centrality: CSV, a row per variable. In
+synthetic people as CSV, which JASP's network module reads. centrality: CSV, a row per variable.
+card: what a disclosure board or a registry of releases asks, as JSON and as a page next to it. In
 graphml, json and r edges carry the model's weight and, where it is known, the estimate that is not
 shrunk with its interval (low, high; an end that is not there is infinite), and its verdict.
 """
-FORMATS = ("graphml", "uai", "qgraph", "json", "r", "jasp", "centrality")
+FORMATS = ("graphml", "uai", "qgraph", "json", "r", "jasp", "centrality", "card")
+_CSV = ("qgraph", "jasp", "centrality")
 _PEOPLE = 10_000  # synthetic ones, where their number is not public
 
 
@@ -34,11 +36,12 @@ def export(
     model: options.ModelFile,
     to: Annotated[str, typer.Option(metavar="|".join(FORMATS), help="The format.")],
     output: Annotated[str, options.output("F", "The file to write.")],
+    ledger: options.LedgerRead = None,
     force: options.Force = False,
     json: options.Json = False,
 ) -> None:
     """Load and write."""
-    from privfield.cli.arguments.files import check_output, load_field
+    from privfield.cli.arguments.files import check_output, load_field, load_model
     from privfield.cli.commands.rows import choose_method
     from privfield.estimation.uncertainty.strengths import VERDICTS
     from privfield.files import csv_bytes, write_bytes
@@ -47,11 +50,16 @@ def export(
 
     if to not in FORMATS:
         raise InputError(f"--to must be one of {', '.join(FORMATS)}; got {to!r}.")
-    target = check_output(output, force)
+    if ledger is not None and to != "card":
+        raise InputError("--ledger is for --to card.")
+    named = output if to not in _CSV or Path(output).suffix else f"{output}.csv"
+    target = check_output(named, force, (".json",) if to == "card" else ())
     files = [target]
+    if to == "card":
+        files.append(check_output(str(target.with_suffix(".html")), force))
     if to == "qgraph":
         files.append(check_output(str(thresholds_path(target)), force))
-    found = load_field(model)
+    found = load_model(model) if to == "card" else load_field(model)
     counts: dict[str, Any] = {}
     if to == "qgraph":
         write_qgraph(found, *files)
@@ -62,6 +70,8 @@ def export(
     elif to == "jasp":
         rows = None if found.card is None else found.card.rows
         write_jasp(found, target, int(rows or _PEOPLE), choose_method(found, "auto"))
+    elif to == "card":
+        _export_card(found, files, ledger)
     elif to == "centrality":
         write_bytes(target, csv_bytes(found.centrality().table()))
     else:
@@ -74,6 +84,16 @@ def export(
         return
     say_stamp(found.stamp)
     say(f"Wrote {' and '.join(str(file) for file in files)}.")
+
+
+def _export_card(model: Any, files: list[Path], ledger: str | None) -> None:
+    from privfield.privacy.ledger import Ledger
+    from privfield.reporting.review import write_card
+
+    if ledger is not None and not Path(ledger).exists():
+        raise InputError(f"--ledger: there is no file {ledger!r}.")
+    target, page = files
+    write_card(model, target, page, None if ledger is None else Ledger(ledger))
 
 
 def _export_r(model: Model, target: Path) -> None:

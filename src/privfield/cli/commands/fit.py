@@ -21,9 +21,9 @@ HELP = """Learn a model of FILE under differential privacy. Shows the cost, then
 Example:  [bold]privfield fit data.csv --schema s.toml --epsilon 1 --delta 1e-6 -o model.pf[/bold]
 
 Without --cliques and --method: what is expected to be best for this schema, budget and number of
-rows, as `privfield plan` says. Methods: naive-mle and cgm estimate from noisy tables; moments and
-pseudolikelihood (two levels each), ordinal (scales) and frank-wolfe relate all pairs. Everything
-after this command is free: report, query, sample, export.
+rows, as `privfield plan` says. Methods: naive-mle and cgm estimate from noisy tables; moments,
+two-stage (rare answers) and pseudolikelihood (all for two levels each), ordinal (scales) and
+frank-wolfe relate all pairs. Everything after this command is free: report, query, sample, export.
 """
 HOPELESS = "Next to nothing can be learned: noise will drown what is related."
 
@@ -43,7 +43,10 @@ def fit(
     ] = "auto",
     method: Annotated[
         str,
-        options.text("M", "auto, naive-mle, cgm, moments, frank-wolfe, pseudolikelihood, ordinal."),
+        options.text(
+            "M",
+            "auto, naive-mle, cgm, moments, two-stage, frank-wolfe, pseudolikelihood, ordinal.",
+        ),
     ] = "auto",
     adjacency: options.Adjacency = "replace-one",
     ledger: options.LedgerFile = None,
@@ -56,6 +59,7 @@ def fit(
         ),
     ] = None,
     max_memory: Annotated[str | None, options.text("8GB", "What exact inference may use.")] = None,
+    encoding: options.Encoding = None,
     spark: options.Spark = None,
     insecure_seed: options.Seed = None,
     yes: options.Yes = False,
@@ -75,7 +79,7 @@ def fit(
         ways_for,
     )
     from privfield.cli.commands.learners import in_words as in_words_of
-    from privfield.cli.spending import Spending, warn_of_seed
+    from privfield.cli.spending import Spending, remark_on_delta, warn_of_seed
     from privfield.cli.terminal.bars import bars
     from privfield.learners.base import attach_card
     from privfield.mechanisms.forecasting.choose import forecasts, ranked
@@ -87,7 +91,7 @@ def fit(
     target = check_output(output, force)
     rules = read_schema(schema)
     wanted = read_cliques(cliques, rules)
-    data = named_data(file, spark)
+    data = named_data(file, spark, encoding)
     open_data(file, rules, data)  # refuses what cannot be read
     purse = Spending(ledger, total, job, budget, adjacency)
     common: dict[str, Any] = {
@@ -116,6 +120,8 @@ def fit(
         note(f"Measured         {in_words_of(ways[0].name, rules, wanted)}")
         expected = _promise_error(ways, study, method == "auto" and wanted == "auto")
         _remind(rules)
+        if not study.guessed:
+            remark_on_delta(budget, study.n)
         doubt = HOPELESS if is_hopeless(ways[0], study) else ""
         totals = {} if study.guessed else {"counting": study.n}
         with purse.pay(learner, yes, totals=totals, doubt=doubt):
@@ -142,6 +148,7 @@ def fit(
                 "cost": cost.to_json(),
                 "ledger": purse.summary(),
                 "expected_error": expected,
+                "expected_seconds": ways[0].seconds,
             }
         )
         return
@@ -163,7 +170,7 @@ def fit(
 def _promise_error(ways: Sequence[Forecast], study: Study, open_choice: bool) -> float | None:
     """Say what to expect, and, where there was a choice, of what else."""
     from privfield.planning.verdict import METRICS, verdict
-    from privfield.words import number_text
+    from privfield.words import bytes_text, duration_text, number_text
 
     best = ways[0]
     rows = f"{study.n:,} rows"
@@ -178,13 +185,14 @@ def _promise_error(ways: Sequence[Forecast], study: Study, open_choice: bool) ->
     if open_choice and others:
         listed = ", ".join(f"{each.name} {number_text(each.expected_error)}" for each in others)
         note(f"                 Chosen: {best.name}, not {listed}; `privfield plan` says more")
+    note(
+        f"Expected time    {duration_text(best.seconds)} on one core, with "
+        f"{bytes_text(best.memory)} of memory"
+    )
     return best.expected_error
 
 
 def _remind(schema: Schema) -> None:
     rules = sorted({v.unknown or "the nearest" for v in schema.variables})
     shown = ", ".join(rules[:4]) + (", …" if len(rules) > 4 else "")
-    note(
-        f"Odd values       are read as the schema's `unknown` level ({shown}), never refused;\n"
-        f"                 `privfield check` shows you how many there are"
-    )
+    note(f"Odd values       are read as `unknown` ({shown}): `privfield check` counts them for you")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from privfield.cli.arguments import options
-from privfield.cli.terminal.console import note, say, say_json
+from privfield.cli.terminal.console import is_terminal, note, say, say_json
 from privfield.errors import InputError
 
 if TYPE_CHECKING:
@@ -16,14 +16,18 @@ if TYPE_CHECKING:
 
 HELP = """Begin a schema file from the header of FILE. No record is read.
 
-Example:  [bold]privfield init symptoms.csv --levels no,yes -o symptoms.toml[/bold]
+Example:  [bold]privfield init symptoms.csv --levels 0,1 -o symptoms.toml[/bold]
           [bold]privfield init survey.sav -o survey.toml[/bold]
 
 What a column may hold is public knowledge, so it comes from you: with --levels for all columns, or
-in the file afterwards. The file explains its keys, among them `unknown`: the level that values
-outside the schema are read as. Files of SPSS and Stata (.sav, .dta) hold a codebook: its wording,
-value labels, order and missing codes are taken over. So are those of SDV metadata and Frictionless
-Table Schemas (.json).
+in the file afterwards. Levels are what stands in the file: 0,1 where it holds 0 and 1, no,yes where
+it holds these words; `privfield check` tells you whether they fit. The file explains its keys,
+among them `unknown`: the level that values outside the schema are read as. Files of SPSS and Stata
+(.sav, .dta) hold a codebook: its wording, value labels, order and missing codes are taken over. So
+are those of SDV metadata and Frictionless Table Schemas (.json).
+
+Gaps: --gaps level makes them a level of their own, and models speak of those who answered;
+--gaps middle reads them as the middle of a scale, --gaps no as the level "no".
 """
 
 
@@ -31,11 +35,15 @@ def init(
     file: options.DataFile,
     output: Annotated[str, options.output("S", "The schema file to write.")] = "schema.toml",
     levels: Annotated[
-        str | None, options.text("no,yes", "What every column may hold; 1-6 is six.")
+        str | None, options.text("0,1", "What every column may hold; 1-6 is six.")
     ] = None,
     ordered: Annotated[
         bool, typer.Option("--ordered", help="Levels run from least to most, as on a scale.")
     ] = False,
+    gaps: Annotated[
+        str | None,
+        options.text("level", "Empty values are read as: level, middle, or one of the levels."),
+    ] = None,
     levels_are_public: Annotated[
         bool,
         typer.Option(
@@ -43,11 +51,12 @@ def init(
             help="Read the levels from the records; the model card will say so.",
         ),
     ] = False,
+    encoding: options.Encoding = None,
     force: options.Force = False,
     json: options.Json = False,
 ) -> None:
     """Read the names of the columns; write a schema."""
-    from privfield.cli.arguments.files import check_output, typed
+    from privfield.cli.arguments.files import check_output, in_options, typed
     from privfield.files import write_bytes
     from privfield.schema.codebook import is_codebook
     from privfield.schema.draft import draft, split_levels
@@ -59,8 +68,9 @@ def init(
         raise InputError("--ordered needs the levels: --levels 1-6, from least to most.")
     given = split_levels(levels) if levels is not None else None
     target = check_output(output, force)
-    with typed(file):
-        columns, remarks = _columns(file, given, ordered, levels_are_public)
+    with typed(file), in_options():
+        columns, remarks = _columns(file, given, ordered, levels_are_public, encoding)
+    columns = _with_gaps(columns, _asked(columns) if gaps is None and not json else gaps)
     write_bytes(target, draft(columns, public=levels_are_public).encode())
     names = [column.name for column in columns]
     waiting = [column.name for column in columns if not column.levels]
@@ -84,33 +94,70 @@ def init(
 
 
 def _columns(
-    file: str, given: list[str] | None, ordered: bool, levels_are_public: bool
+    file: str,
+    given: list[str] | None,
+    ordered: bool,
+    levels_are_public: bool,
+    encoding: str | None,
 ) -> tuple[list[Column], list[str]]:
     """What is known of the columns, and remarks on them."""
     from dataclasses import replace
 
     from privfield.data.levels import levels_in
     from privfield.data.sources.files import column_names
-    from privfield.schema.codebook import Column, is_codebook, middle, read_codebook
+    from privfield.schema.codebook import Column, is_codebook, read_codebook, with_gap
 
     if is_codebook(file):
         columns, remarks = read_codebook(file)
         remarks += _missing_codes(columns)
     else:
-        names, remarks = column_names(file)
+        names, remarks = column_names(file, encoding)
         columns = [Column(name) for name in names]
     if levels_are_public:
-        found = levels_in(file, [column.name for column in columns])
+        found = levels_in(file, [column.name for column in columns], encoding)
     elif given is not None:
         found = {column.name: given for column in columns}
     else:
         return columns, remarks
     new = []
     for column in columns:
-        own = tuple(found[column.name])
-        missing = middle(own) if ordered else None
-        new.append(replace(column, levels=own, ordered=ordered, missing=missing))
+        own = replace(column, levels=tuple(found[column.name]), ordered=ordered, gap=None)
+        new.append(with_gap(own) if ordered else own)
     return new, remarks
+
+
+def _asked(columns: Sequence[Column]) -> str | None:
+    """What somebody at a terminal says about gaps; None where nobody can be asked."""
+    first = next((column for column in columns if column.levels), None)
+    if first is None or not is_terminal():
+        return None
+    return str(
+        typer.prompt(
+            "Empty values are (level) a level of their own, so that models speak of those who "
+            "answered,\n(middle) the middle of a scale, or the answer with the name that you type",
+            default="level" if first.gap else first.levels[0],
+            err=True,
+        )
+    )
+
+
+def _with_gaps(columns: Sequence[Column], gaps: str | None) -> list[Column]:
+    """Columns that read empty values as somebody said; None is what suits each."""
+    from dataclasses import replace
+
+    from privfield.schema.codebook import middle, with_gap
+
+    if gaps is None:
+        return list(columns)
+    if gaps == "level":
+        return [with_gap(column) for column in columns]
+    if gaps == "middle":
+        return [replace(each, gap=None, missing=middle(each.levels)) for each in columns]
+    if not any(gaps in column.levels for column in columns):
+        raise InputError(f"--gaps must be level, middle or one of the levels; got {gaps!r}.")
+    return [
+        replace(each, gap=None, missing=gaps) if gaps in each.levels else each for each in columns
+    ]
 
 
 def _missing_codes(columns: Sequence[Column]) -> list[str]:
@@ -120,8 +167,8 @@ def _missing_codes(columns: Sequence[Column]) -> list[str]:
     codes = list(dict.fromkeys(code for column in having for code in column.declared_missing))
     shown = ", ".join(codes[:6]) + ", …" * (len(codes) > 6)
     return [
-        f"{counted(len(having), 'column')} with codes for no answer ({shown}); in this file they "
-        "are read as the level that `missing` names"
+        f"{counted(len(having), 'column')} with codes for no answer ({shown}); they are read like "
+        "empty values"
     ] * bool(having)
 
 
@@ -139,11 +186,15 @@ def _next_steps(file: str, target: str, columns: Sequence[Column], waiting: Sequ
         first = columns[0]
         nearest = first.ordered and level_numbers(first.levels) is not None
         what = "Empty values" if nearest else "Values outside the schema, and empty ones,"
-        where = "the first level" if first.missing is None else "the middle of a scale"
+        where = "the first level" if first.missing is None else "a level of the scale"
+        if first.gap is not None:
+            where = "a level of their own"
+        shown = first.gap or first.missing or first.levels[0]
         note(
-            f"{what} will be read as {where} (here {first.missing or first.levels[0]!r});\n"
-            "change `unknown` and `missing` in the file if another suits better. "
-            "Delete the sections of\ncolumns you do not need (names, ids)."
+            f"{what} will be read as {where} (here {shown!r});\n"
+            f"change `unknown` and `{'gap' if first.gap else 'missing'}` in the file if another "
+            "suits better. Delete the sections of\ncolumns you do not need (names, ids). "
+            "Where the file has 0 and 1, the levels are 0,1."
         )
     file = "<table>" if file.lower().endswith(".json") else file
     note(

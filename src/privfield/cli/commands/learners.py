@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from privfield.errors import InputError
-from privfield.mechanisms.forecasting.study import kind_of
+from privfield.mechanisms.forecasting.study import LEARNED, kind_of
 from privfield.mechanisms.items.mechanism import check_items
 
 if TYPE_CHECKING:
@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from privfield.schema import Schema
 
 TABLES = ("auto", "naive-mle", "cgm")
-REGRESSIONS = ("moments", "frank-wolfe", "pseudolikelihood")
+REGRESSIONS = ("moments", "two-stage", "frank-wolfe", "pseudolikelihood")
 ORDINAL = "ordinal"
+SCORES = ("two-stage", ORDINAL)
 
 
 def check_choices(method: str, schema: Schema, cliques: str | Sequence[Sequence[str]]) -> None:
@@ -34,8 +35,9 @@ def check_choices(method: str, schema: Schema, cliques: str | Sequence[Sequence[
             f"--method {method} knows no forbidden combinations, and the schema has "
             f"{len(schema.forbidden)}. Use --method auto."
         )
-    if method == ORDINAL:
+    if method in SCORES:
         check_items(schema)
+    if method == ORDINAL:
         return
     if method != "frank-wolfe" and any(size != 2 for size in schema.shape):
         raise InputError(
@@ -49,7 +51,7 @@ def kind_for(
     """The kind of model that the options ask for."""
     if method == ORDINAL:
         return ORDINAL
-    listed = None if isinstance(cliques, str) else cliques
+    listed = None if cliques in ("auto", "learn") or method in REGRESSIONS else cliques
     free = method == "auto" and cliques == "auto"
     return kind_of(schema, listed, budget if free else None)
 
@@ -59,7 +61,7 @@ def ways_for(method: str, cliques: str | Sequence[Sequence[str]]) -> tuple[str, 
     if method in (*REGRESSIONS, ORDINAL):
         return (method,)
     if cliques == "learn":
-        return ("selection", "stable")
+        return LEARNED
     if cliques != "auto":
         return ("tables",)
     return None if method == "auto" else ("tables", "selection", "stable")
@@ -87,7 +89,7 @@ def make_learner(
         from privfield.learners.ordinal import OrdinalLearner
 
         return OrdinalLearner(schema=study.schema, **common)
-    if way != "moments" and not study.rows_are_public:
+    if way not in ("moments", "two-stage") and not study.rows_are_public:
         common = {**common, "declared_rows": study.n}
     if study.is_binary:
         from privfield.learners.ising import IsingLearner
@@ -107,7 +109,7 @@ def in_words(way: str, schema: Schema, cliques: str | Sequence[Sequence[str]]) -
         return "noisy tables of pairs that are selected privately within this budget"
     if way == "stable":
         return "a graph, if it is stable, and noisy tables of its edges"
-    if way == ORDINAL:
+    if way in SCORES:
         return f"counts of levels and products of scores, with noise, for {_all(pairs)}"
     if way == "moments":
         return f"how often answers agree, with noise, for {_all(pairs)} (moments)"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated
 
 import typer
@@ -16,8 +17,11 @@ Example:  [bold]privfield peer edges.csv outcomes.csv --epsilon 1 -o peer.pf[/bo
 
 Outcomes are protected. The network is not: who is in it and who knows whom is taken as public.
 EDGES has two columns of node names (CSV), or is GML, GraphML or Pajek; OUTCOMES has a node and its
-outcome per line: 1/0, yes/no, true/false.
+outcome per line: 1/0, yes/no, true/false. A node without an outcome stops the command, unless
+--missing negative reads it as negative: right for a list of positives. Outcomes of people who are
+not in the network are ignored: without contacts they say nothing about the effect.
 """
+_MISSING = {"ignore": "ignore", "negative": "negative", "refuse": "error"}  # as in Python
 
 
 def peer(
@@ -36,13 +40,21 @@ def peer(
     scaling: Annotated[
         str, options.text("S", "laplacian, mean-degree, regular or none.")
     ] = "laplacian",
-    missing: Annotated[str, options.text("error|negative", "Nodes without an outcome.")] = "error",
+    missing: Annotated[
+        str,
+        options.text(
+            "ignore|negative|refuse",
+            "ignore: outcomes of people outside the network; negative: nodes without an outcome "
+            "are read so as well; refuse: stop at either.",
+        ),
+    ] = "ignore",
     prevalence: Annotated[
         float | None, options.positive("P", "A public guess of the share.")
     ] = None,
     bounds: Annotated[
         str | None, options.text("LOW,HIGH", "Where β is sought, such as -3,3; 0,5 if not given.")
     ] = None,
+    encoding: options.Encoding = None,
     ledger: options.LedgerFile = None,
     total: options.Total = None,
     job: options.Job = None,
@@ -53,9 +65,12 @@ def peer(
 ) -> None:
     """Say what is protected, spend, estimate, write."""
     from privfield.cli.arguments.budget import read_budget
-    from privfield.cli.arguments.files import check_output
-    from privfield.cli.spending import Spending, warn_of_seed
+    from privfield.cli.arguments.files import check_output, in_options
+    from privfield.cli.spending import Spending, remark_on_delta, warn_of_seed
+    from privfield.data.network.edge_files import read_edge_file
+    from privfield.data.network.outcomes import open_outcomes, read_outcome_file
     from privfield.data.network.read import read_network
+    from privfield.data.sources.encodings import check_encoding
     from privfield.data.sources.paths import check_data_path
     from privfield.errors import InputError
     from privfield.learners.base import attach_card
@@ -63,34 +78,45 @@ def peer(
     from privfield.privacy.released import cost_to_json
 
     budget = read_budget(epsilon, delta, rho)
+    if missing not in _MISSING:
+        raise InputError(f"--missing must be one of {', '.join(_MISSING)}; got {missing!r}.")
     target = check_output(output, force)
     for path in (edges, outcomes):
         check_data_path(path)
-    network = read_network(edges, scaling)
+    with in_options():
+        letters = check_encoding("utf-8" if encoding is None else encoding)
+    network = read_network(read_edge_file(edges, encoding=letters), scaling)
     purse = Spending(ledger, total, job, budget, "flip-outcome")
     warn_of_seed(insecure_seed)
     if insecure_seed is None:
         note("Protected: each outcome. Not protected: the network, and who is in it.")
     note(f"Spending  {purse.spending()}, for one outcome out of {network.nodes:,} (flip-outcome)")
     note(f"Ledger    {purse.preview()}")
+    remark_on_delta(budget, network.nodes)
     learner = PeerEffect(
         budget,
         method=method,
         scaling=scaling,
         field=field,
-        missing=missing,
+        missing=_MISSING[missing],
         prevalence=prevalence,
         bounds=_pair(bounds),
         job=purse.job,
         insecure_seed=insecure_seed,
     )
-    with purse.watch(learner), purse.pay(learner, yes, always=False):
-        _in_options(lambda: learner.fit(network, outcomes))
-        if learner.model_ is None:
-            raise InputError("--method: this method found no β; nothing was written.")
-        if learner.model_.card is None:
-            attach_card(learner)
-        learner.model_.save(target)
+    with purse.watch(learner), _in_options():
+        listed = read_outcome_file(outcomes, network.names, letters)
+        if not purse.is_known:  # names are public: they are looked at before anybody is asked
+            open_outcomes(listed, network.names, _MISSING[missing])
+        if missing == "ignore":
+            _tell_strangers(len(listed.keys() - set(network.names)))
+        with purse.pay(learner, yes):
+            learner.fit(network, listed)
+            if learner.model_ is None:
+                raise InputError("--method: this method found no β; nothing was written.")
+            if learner.model_.card is None:
+                attach_card(learner)
+            learner.model_.save(target)
     low, high = learner.interval_ or (None, None)
     if json:
         parameters = {} if learner.estimate_ is None else learner.estimate_.parameters
@@ -129,14 +155,25 @@ def _pair(text: str | None) -> tuple[float, float] | None:
     return low, high
 
 
-def _in_options(run: Callable[[], object]) -> None:
+def _tell_strangers(count: int) -> None:
+    from privfield.words import counted
+
+    if count:
+        note(
+            f"Ignored   {counted(count, 'outcome')} of people outside the network: without "
+            "contacts they say nothing about β"
+        )
+
+
+@contextmanager
+def _in_options() -> Iterator[None]:
     """Errors that speak of arguments in Python, as errors that speak of options."""
     from privfield.errors import InputError
 
     try:
-        run()
+        yield
     except InputError as error:
-        text = str(error).replace('pass missing="negative"', "add --missing negative")
+        text = str(error).replace('pass missing="', "add --missing ").replace('" to', " to")
         if text.startswith("path: "):
             text = text.replace("path: ", "OUTCOMES: ", 1)
         raise InputError(text) from None

@@ -31,7 +31,7 @@ def plan(
         str, options.text("KIND", "auto, ising, pairwise, polynomial or structure.")
     ] = "auto",
     cliques: Annotated[
-        str, options.text("C", "auto, all-pairs, or as for `privfield fit`.")
+        str, options.text("C", "auto, all-pairs, learn, or as for `privfield fit`.")
     ] = "auto",
     min_weight: Annotated[
         float | None, options.positive("W", "The weakest edge that matters.")

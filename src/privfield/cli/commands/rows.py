@@ -109,10 +109,10 @@ def _kind(variable: Variable) -> Any:
 
 
 def _column(variable: Variable, codes: Any) -> Any:
-    """Numbers as numbers, everything else by the name of its level."""
+    """Numbers as numbers, everything else by the name of its level; gaps are empty."""
     import pyarrow as pa
 
     if variable.kind == "number":
-        return pa.array(codes.astype(np.int32))
-    names = pa.array(variable.levels, pa.string())
+        return pa.array(codes.astype(np.int32), mask=codes == len(variable.answers))
+    names = pa.array([*variable.answers, *[None] * variable.has_gap], pa.string())
     return names.take(pa.array(codes))

@@ -41,6 +41,7 @@ def structure(
     ledger: options.LedgerFile = None,
     total: options.Total = None,
     job: options.Job = None,
+    encoding: options.Encoding = None,
     insecure_seed: options.Seed = None,
     yes: options.Yes = False,
     force: options.Force = False,
@@ -48,8 +49,8 @@ def structure(
 ) -> None:
     """Check, announce, spend, write or say that there is nothing."""
     from privfield.cli.arguments.budget import in_words, read_budget
-    from privfield.cli.arguments.files import check_output, open_data, read_schema
-    from privfield.cli.spending import Spending, warn_of_seed
+    from privfield.cli.arguments.files import check_output, named_data, open_data, read_schema
+    from privfield.cli.spending import Spending, remark_on_delta, warn_of_seed
     from privfield.cli.terminal.bars import bars
     from privfield.learners.structure import StructureLearner
     from privfield.mechanisms.forecasting.study import table_study
@@ -65,7 +66,8 @@ def structure(
         )
     target = check_output(output, force, SUFFIXES)
     rules = read_schema(schema)
-    open_data(file, rules)  # refuses what cannot be read
+    data = named_data(file, encoding=encoding)
+    open_data(file, rules, data)  # refuses what cannot be read
     purse = Spending(ledger, total, job, budget, adjacency)
     learner = StructureLearner(
         budget,
@@ -85,14 +87,16 @@ def structure(
         if method == "regression":
             with bars("counting rows"):
                 study = table_study(
-                    *(file, rules, budget, adjacency),
+                    *(data, rules, budget, adjacency),
                     model="structure",
                     min_weight=min_weight,
                     width=width,
                 )
             note(f"Expected  {_forecast(study, release)}")
+            if not study.guessed:
+                remark_on_delta(budget, study.n)
         with purse.pay(learner, yes, always=False):
-            learner.fit(file)
+            learner.fit(data)
             graph: Any = learner.graph_
             if graph is not None:
                 write_graph(graph, target, target.suffix.lower()[1:])

@@ -24,6 +24,11 @@ def warn(text: str) -> None:
     typer.secho(text, err=True, fg=typer.colors.RED, bold=True)
 
 
+def shout(text: str) -> None:
+    """A result that is not to be overlooked."""
+    typer.secho(text, fg=typer.colors.RED, bold=True)
+
+
 def say_json(value: Any) -> None:
     """A result for programs."""
     typer.echo(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
@@ -32,7 +37,7 @@ def say_json(value: Any) -> None:
 def say_stamp(stamp: str | None) -> None:
     """The first line of anything made without privacy."""
     if stamp:
-        typer.secho(stamp, fg=typer.colors.RED, bold=True)
+        shout(stamp)
 
 
 def is_terminal() -> bool:

@@ -1,0 +1,103 @@
+"""Every error text of the command line stands in a test: here in part, word for word."""
+
+import ast
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import privfield as pf
+import privfield.cli
+
+SOURCES = Path(privfield.cli.__file__).parent
+TESTS = Path(__file__).parents[1]
+ERRORS = {"InputError", "BudgetRefused", "BadParameter"}
+LEAST = 13  # letters of a text that tell it from others
+
+
+GUARD = "this method found no β"  # no option of `peer` leads there today
+FIT = "fit t.csv -s s.toml -e 1 --yes -o m.pf"
+MISTAKES = [
+    (f"{FIT} --cliques ;", "--cliques must be auto, all-pairs, learn, a list such as"),
+    (f"{FIT} --cliques flat.json", "must hold a list of lists of variable names"),
+    (f"{FIT} --cliques none.json", "--cliques: there is no file 'none.json'"),
+    (f"{FIT} --cliques t.csv.json", "is not a JSON file."),
+    (f"{FIT} --method moments", "needs two levels of every variable. Use auto or frank-wolfe."),
+    (f"{FIT} --total 3", "--total needs --ledger: a file that remembers what was spent."),
+    ("fit t.csv -s s.toml -e 1 -o .", "is a folder; a file name is needed."),
+    ("fit t.csv -s open.toml -e 1 -o m.pf", " is not filled in yet: write what 'a' may hold"),
+    ("sample ising.pf -n 3 -o rows.xlsx", "--output must end in .csv, .parquet, .pq"),
+    ("sample ising.pf -n 3 -o /proc/rows.csv", "--output: cannot write in '/proc'"),
+    (
+        "sample ising.pf -n 3 --method exact -o r.csv",
+        "--method must be auto, balanced, independent or gibbs; got 'exact'",
+    ),
+    (
+        "sample ising.pf -n 3 --copies 2 --method balanced -o r.csv",
+        "rows of --copies are independent, as rules for combining them ask; leave it.",
+    ),
+    ("report chain.pf.csv -o r.html", "M: there is no file 'chain.pf.csv'"),
+    ("query chain.pf P(a=1)", "holds a chain of states; this command needs a model of variables."),
+    ("export ising.pf --to dot -o g.dot", "--to must be one of graphml, uai, qgraph, json, r"),
+    ("export ising.pf --to uai --ledger l -o g.uai", "--ledger is for --to card."),
+    ("demo -o t.csv", "is a file; a folder is needed."),
+    ("demo -o full", "--output: the folder 'full' is not empty. Add --force to use it."),
+    ("demo -o /proc/demo", "--output: cannot make '/proc/demo'"),
+    ("init t.csv --ordered -o o.toml", "--ordered needs the levels: --levels 1-6, from least"),
+    ("peer e.csv o.csv -e 1 --missing drop -o p.pf", "--missing must be one of ignore, negative"),
+]
+
+
+@pytest.mark.parametrize(("line", "told"), MISTAKES)
+def test_mistakes(call, tmp_path, monkeypatch, line, told):
+    """Exit code 2, the text, and nothing new in the folder."""
+    monkeypatch.chdir(tmp_path)
+    Path("t.csv").write_text("a,b\n1,2\n")
+    Path("t.csv.json").write_text("a,b\n1,2\n")
+    Path("flat.json").write_text('["a", "b"]')
+    pf.Schema({"a": 3, "b": 3}).write("s.toml")
+    assert call("init", "t.csv", "-o", "open.toml")[0] == 0
+    text = Path("open.toml").read_text()
+    Path("open.toml").write_text(text[: text.index("\n[variables.b]")] + "\n")
+    pf.IsingModel(np.zeros((2, 2))).save("ising.pf")
+    pf.ChainModel(["x", "y"], [0.5, 0.5], [[0.5, 0.5], [0.5, 0.5]]).save("chain.pf")
+    Path("full").mkdir()
+    Path("full/file").write_text("")
+    before = sorted(tmp_path.rglob("*"))
+    code, out, err = call(*line.split())
+    assert code == 2 and told in err and not out
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def strings(tree):
+    return [n.value for n in ast.walk(tree) if isinstance(n, ast.Constant) and type(n.value) is str]
+
+
+def error_texts():
+    """Place and constant parts of each error that is raised with a text of its own."""
+    for path in sorted(SOURCES.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            call = node.exc if isinstance(node, ast.Raise) else None
+            if not isinstance(call, ast.Call):
+                continue
+            name = getattr(call.func, "id", getattr(call.func, "attr", ""))
+            parts = [each for each in strings(call) if len(each) >= LEAST]
+            if name in ERRORS and parts:
+                yield f"{path.name}:{node.lineno}", parts
+
+
+def test_every_error_text_is_tested():
+    told = set()
+    for folder in ("cli", "reporting"):
+        for path in (TESTS / folder).glob("test_*.py"):
+            told.update(s for s in strings(ast.parse(path.read_text())) if len(s) >= LEAST)
+    told -= {GUARD}
+    found = list(error_texts())
+    assert len(found) > 40
+    untested = [
+        f"{place}: {' … '.join(parts)}"
+        for place, parts in found
+        if not any(s in part or part in s for s in told for part in parts)
+        and GUARD not in " ".join(parts)
+    ]
+    assert not untested, "\n".join(untested)
