@@ -1,10 +1,12 @@
 """The synthetic study of Bernstein et al. (2017, Figures 1, 2 and 3a), from our own runs.
 
-    python experiments/bernstein.py all --cache bernstein.json    # docs/figures/bernstein/
+    python experiments/bernstein.py all      # docs/figures/bernstein/
 
-`fig1`, `fig2` and `fig3a` make one figure; `psgd` adds private SGD to Figure 2. Every fit is kept
-in the file given by --cache: a study that was interrupted goes on where it stopped. Populations and
-noise are drawn by numpy from fixed seeds: nothing here is private.
+`fig1`, `fig2`, `fig3a` make one figure, `unfiltered` the comparison of exact and loopy inference on
+Erdős–Rényi graphs as they come, and `psgd` adds private SGD to Figure 2. Every fit is kept in
+results.json beside the figures: what is there is not computed again, and a study that was
+interrupted goes on where it stopped. Populations and noise are drawn by numpy from fixed seeds:
+nothing here is private.
 """
 
 from __future__ import annotations
@@ -12,63 +14,101 @@ from __future__ import annotations
 import argparse
 import math
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
-from itertools import combinations, product
+from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from bernstein_psgd import private_sgd
-from bernstein_setting import METHODS, RIDGE, Cache, Cell, fit, key, naive, truth
+from bernstein_setting import METHODS, Cell, Results, fit, treewidth, truth
 
 import privfield as pf
+from privfield.planning.theorems import proposition_4
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "figures" / "bernstein"
 POPULATIONS = 5
 REPLICATIONS = {  # of each population
-    "random": 5,
+    "random": 1,
     "non-private": 1,
-    "auto": 5,
-    "auto, Gaussian": 5,
-    "naive MLE": 5,
     "CGM": 5,
+    "naive MLE": 5,
+    "auto": 5,
+    "naive MLE, tuned": 2,
+    "NLBP, loopy": 1,
+    "auto, Gaussian": 1,
 }
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 EPSILONS = (0.05, 0.1, 0.5, 1.0)
-GRAPHS = {"chain3": "third-order chain", "er": "Erdős–Rényi"}
-PSGD_SIZES = SIZES[:2]  # tuning needs minutes for each ε from N = 100,000 on
-ORDER = ("non-private", "CGM", "naive MLE", "PSGD")  # best first, in the paper
+GRAPHS = {"chain3": "third-order chain", "er-0": "Erdős–Rényi"}
+PSGD_MOST = 100_000  # people
+UNFILTERED = [f"er-{k}" for k in range(3)]
 KL = "KL(true ‖ learned), nats"
-STYLES = {  # colours of Okabe and Ito: they differ for colour-blind eyes too
-    "random": ("#999999", "x", ":"),
+STYLES = {  # dark to light in grey as well; markers and dashes differ too
+    "random": ("#bbbbbb", "x", ":"),
     "non-private": ("#000000", "o", "--"),
-    "auto": ("#0072B2", "o", "-"),
-    "auto, Gaussian": ("#56B4E9", "^", "-."),
-    "CGM": ("#009E73", "s", "-"),
-    "naive MLE": ("#E69F00", "d", "-"),
-    "PSGD": ("#CC79A7", "v", "-."),
-    "NLBP": ("#D55E00", "P", "-"),
+    "auto": ("#56B4E9", "^", "-"),
+    "auto, Gaussian": ("#88CCEE", "<", "-."),
+    "CGM": ("#004488", "s", "-"),
+    "naive MLE": ("#DDAA33", "d", "-"),
+    "naive MLE, tuned": ("#BB7700", ".", ":"),
+    "PSGD": ("#CC6677", "v", "-."),
+    "NLBP": ("#994455", "P", "-"),
+    "NLBP, loopy": ("#994455", "P", "--"),
+    "CGM, loopy": ("#6699CC", "s", "--"),
+    "naive MLE, loopy": ("#EECC66", "d", "--"),
 }
+ABOUT = {
+    "command": "python experiments/bernstein.py all",
+    "fits": "method: {graph N ε levels: {population.replication: [KL in nats, CPU-seconds]}}",
+    "seeds": "populations [N, population], noise [N, population, replication, 1000ε]: numpy; "
+    "PSGD: insecure_seed 1 + population, tuned with 0 on population 5",
+}
+
+
+@dataclass(frozen=True)
+class Study:
+    """How much of it to run, and where it goes."""
+
+    results: Results
+    folder: Path
+    populations: int = POPULATIONS
+    replications: int = 5
+    sizes: tuple[int, ...] = SIZES
+    epsilons: tuple[float, ...] = EPSILONS
+    levels: int = 10
+    methods: tuple[str, ...] = tuple(REPLICATIONS)
+
+    def cells(self, population: int = 0, replication: int = 0) -> Iterator[Cell]:
+        """One trial of every setting."""
+        for graph, people, epsilon in product(GRAPHS, self.sizes, self.epsilons):
+            yield Cell(graph, people, epsilon, population, replication, self.levels)
 
 
 # -- figure 1 --------------------------------------------------------------------------------------
 
 
-def figure1(cache: Cache) -> str:
+def figure1(study: Study) -> str:
     """Errors of noisy statistics; projection; the ridge."""
     shown, axes = pyplot().subplots(1, 3, figsize=(12, 3.7), layout="constrained")
     panels = (draw_errors, draw_projection, draw_ridges)
-    parts = [list(draw(axis, cache)) for draw, axis in zip(panels, axes, strict=True)]
+    parts = [list(draw(axis, study)) for draw, axis in zip(panels, axes, strict=True)]
     for letter, axis in zip("abc", axes, strict=True):
         finish(axis, f"({letter}) " + axis.get_title())
-    save(shown, "figure1.png")
+    save(study, shown, "figure1.png")
     return "\n\n".join("\n".join(part) for part in parts)
 
 
-def repeated(cache: Cache, label: str, work: Callable[[int], float], times: int) -> list[float]:
+def repeated(study: Study, label: str, work: Callable[[int], float], times: int) -> list[float]:
     """The same for each population."""
-    return [cache.get(f"{label} {seed}", lambda seed=seed: work(seed)) for seed in range(times)]
+    return list(study.results.get(f"{label} x{times}", lambda: [work(k) for k in range(times)]))
+
+
+def naive(given: pf.Measurements, ridge: float | None = None, project: bool = True) -> Any:
+    """Naive maximum likelihood."""
+    return pf.estimate(given, "naive-mle", ridge=ridge, project=project)
 
 
 def table_row(first: str, values: Any, digits: int = 3) -> str:
@@ -81,15 +121,16 @@ def heading(first: str, columns: Sequence[str]) -> str:
     return f"| {first} | " + " | ".join(columns) + " |\n|---|" + "---:|" * len(columns)
 
 
-def draw_errors(axis: Any, cache: Cache) -> Iterator[str]:
+def draw_errors(axis: Any, study: Study) -> Iterator[str]:
     """Figure 1a: mean squared error of edge marginals against N."""
-    sizes = (*SIZES, 10_000_000)
-    model = truth("chain3")
+    sizes = study.sizes
+    model = truth("chain3", study.levels)
     mu = np.array([model.marginal(clique) for clique in model.cliques])
     ways: dict[str, tuple[float, Callable[[Any], Any] | None, str]] = {
         "counts, no noise": (0.0, None, "#000000"),
         "noisy, ε = 1": (1.0, None, "#E69F00"),
         "noisy, ε = 0.1": (0.1, None, "#D55E00"),
+        "naive MLE, ε = 1": (1.0, naive, "#DDAA33"),
         "naive MLE, ε = 0.1": (0.1, naive, "#CC79A7"),
         "auto, ε = 0.1": (0.1, pf.estimate, "#0072B2"),
     }
@@ -97,7 +138,9 @@ def draw_errors(axis: Any, cache: Cache) -> Iterator[str]:
     for name, (epsilon, learn, colour) in ways.items():
 
         def error(seed: int, n: int, epsilon: float = epsilon, learn: Any = learn) -> float:
-            given = Cell("chain3", n, epsilon, seed).measured("laplace" if epsilon else "none")
+            given = Cell("chain3", n, epsilon, seed, 0, study.levels).measured(
+                "laplace" if epsilon else "none"
+            )
             if learn is None:
                 shares = np.array(given.tables) / n
             else:
@@ -108,10 +151,10 @@ def draw_errors(axis: Any, cache: Cache) -> Iterator[str]:
         values = [
             np.mean(
                 repeated(
-                    cache,
+                    study,
                     f"1a | {name} {n}",
                     lambda seed, n=n, error=error: error(seed, n),
-                    POPULATIONS if n <= SIZES[-1] else 1,
+                    study.populations,
                 )
             )
             for n in sizes
@@ -119,79 +162,99 @@ def draw_errors(axis: Any, cache: Cache) -> Iterator[str]:
         style = "-" if learn is None else "--"
         axis.loglog(sizes, values, color=colour, marker="o", ms=4, label=name, ls=style)
         yield table_row(name, values, 2)
+    for epsilon in (1.0, 0.1):
+        told = [np.mean([proposition_4(p, n, len(mu), epsilon) for p in mu.ravel()]) for n in sizes]
+        yield table_row(f"Proposition 4, ε = {epsilon:g}", told, 2)
     ends = np.array([sizes[0], sizes[-1]], float)
     sampling, privacy = (mu * (1 - mu)).mean() / ends, 2 * (len(mu) / 0.1 / ends) ** 2
     for line in (sampling, privacy):
         axis.loglog(ends, line, color="#999999", lw=6, alpha=0.35, zorder=0)
     axis.text(2e3, sampling[0] / 30, "slope −1", color="#666666", rotation=-16, fontsize=8)
-    axis.text(2.2e4, privacy[0] / 130, "slope −2", color="#666666", rotation=-38, fontsize=8)
-    axis.set(xlabel="N", ylabel="mean squared error of a cell", title="third-order chain")
+    axis.text(1.5e5, privacy[0] / 8e3, "slope −2", color="#666666", rotation=-38, fontsize=8)
+    axis.set(
+        xlabel="N",
+        ylabel="mean squared error of a cell",
+        title=f"third-order chain, |X| = {study.levels}",
+    )
 
 
-def draw_projection(axis: Any, cache: Cache) -> Iterator[str]:
+def draw_projection(axis: Any, study: Study) -> Iterator[str]:
     """Figure 1b: naive MLE with and without projection onto the simplex."""
-    columns = [f"N = {n:,}" for n in SIZES]
-    yield heading("KL, Erdős–Rényi, 20 levels, ε = 0.5", columns)
+    columns = [f"N = {n:,}" for n in study.sizes]
+    yield heading(f"KL, Erdős–Rényi, {2 * study.levels} levels, ε = 0.5", columns)
     for name, project, colour in (
         ("projected", True, "#E69F00"),
         ("as measured", False, "#0072B2"),
     ):
 
         def kl(seed: int, n: int, project: bool = project) -> float:
-            cell = Cell("er", n, 0.5, seed, levels=20)
+            cell = Cell("er-0", n, 0.5, seed, levels=2 * study.levels)
             return cell.truth.kl_divergence(naive(cell.measured(), project=project))
 
         found = np.array(
             [
-                repeated(cache, f"1b | {name} {n}", lambda s, n=n, kl=kl: kl(s, n), POPULATIONS)
-                for n in SIZES
+                repeated(
+                    study, f"1b | {name} {n}", lambda s, n=n, kl=kl: kl(s, n), study.populations
+                )
+                for n in study.sizes
             ]
         )
-        axis.loglog(SIZES, np.median(found, 1), color=colour, marker="o", ms=4, label=name)
-        axis.fill_between(SIZES, found.min(1), found.max(1), color=colour, alpha=0.2, lw=0)
+        axis.loglog(study.sizes, np.median(found, 1), color=colour, marker="o", ms=4, label=name)
+        axis.fill_between(study.sizes, found.min(1), found.max(1), color=colour, alpha=0.2, lw=0)
         yield table_row(name, np.median(found, 1))
     axis.set(xlabel="N", ylabel=KL)
-    axis.set_title(f"Erdős–Rényi, 20 levels, ε = 0.5, ridge {RIDGE:g}")
+    axis.set_title(f"Erdős–Rényi, |X| = {2 * study.levels}, ε = 0.5")
 
 
-def draw_ridges(axis: Any, cache: Cache) -> Iterator[str]:
+def draw_ridges(axis: Any, study: Study) -> Iterator[str]:
     """Figure 1c: KL of naive MLE against the ridge, for noisy and for true tables."""
-    ridges = [10.0**power for power in range(-7, 1)]
-    n, epsilon = 100_000, 0.1
+    ridges = [10.0**power for power in range(-5, 1)]
+    n, epsilon = min(100_000, study.sizes[-1]), 0.1
     title = f"third-order chain, ε = {epsilon:g}, N = {n:,}"
     yield heading(f"KL, {title}; ridge:", [f"{ridge:.0e}" for ridge in ridges])
     for name, noise, colour in (("noisy", "laplace", "#E69F00"), ("true", "none", "#000000")):
 
         def kl(seed: int, ridge: float, noise: str = noise) -> float:
-            cell = Cell("chain3", n, epsilon, seed)
+            cell = Cell("chain3", n, epsilon, seed, 0, study.levels)
             return cell.truth.kl_divergence(naive(cell.measured(noise), ridge))
 
         found = [
-            repeated(cache, f"1c | {name} {r:.0e}", lambda s, r=r, kl=kl: kl(s, r), POPULATIONS)
+            repeated(
+                study, f"1c | {name} {r:.0e}", lambda s, r=r, kl=kl: kl(s, r), study.populations
+            )
             for r in ridges
         ]
         middle = np.median(found, 1)
         axis.loglog(ridges, middle, color=colour, marker="o", ms=4, label=f"{name} tables")
         yield table_row(f"{name} tables", middle)
-    cells = [Cell("chain3", n, epsilon, seed) for seed in range(POPULATIONS)]
-    auto = float(np.median([fit(cache, "auto", cell)[0] for cell in cells]))
-    axis.axhline(auto, color="#0072B2", ls="--", label="auto on the noisy tables")
-    yield f"\n`auto` on the same noisy tables, with nothing to tune: {auto:.3g}."
+    cells = [Cell("chain3", n, epsilon, k, 0, study.levels) for k in range(study.populations)]
+    untuned = {m: [fit(study.results, m, each)[0] for each in cells] for m in ("naive MLE", "CGM")}
+    for method, values in untuned.items():
+        middle = float(np.median(values))
+        axis.axhline(middle, color=STYLES[method][0], ls=":", label=f"{method}, nothing to tune")
+        yield f"\n`{method}` on the same noisy tables, with nothing to tune: {middle:.3g}."
     axis.set(xlabel="ridge of naive MLE", ylabel=KL, title=title)
 
 
 # -- figure 2 --------------------------------------------------------------------------------------
 
 
-def figure2(cache: Cache, replications: int) -> str:
+def figure2(study: Study) -> str:
     """KL against N, for both graphs and all ε; rows of medians."""
-    for replication in range(replications):
-        for method in [m for m, most in REPLICATIONS.items() if replication < most]:
-            for population in range(POPULATIONS):
-                for graph, people, epsilon in product(GRAPHS, SIZES, EPSILONS):
-                    cell = Cell(graph, people, epsilon, population, replication)
-                    fit(cache, method, common(method, cell))
-    return draw_figure2(cache, [*REPLICATIONS, "PSGD"])
+    for replication in range(study.replications):
+        for population in range(study.populations):
+            for method in study.methods:
+                if replication < REPLICATIONS[method]:
+                    for cell in study.cells(population, replication):
+                        fit(study.results, method, common(method, cell))
+    return draw_figure2(study, [m for m in (*REPLICATIONS, "PSGD") if m in study.results.fits])
+
+
+def psgd(study: Study) -> None:
+    """Private SGD where its tuning takes minutes, not hours."""
+    for cell in study.cells():
+        if cell.people <= PSGD_MOST:
+            private_sgd(study.results, cell)
 
 
 def common(method: str, cell: Cell) -> Cell:
@@ -201,105 +264,217 @@ def common(method: str, cell: Cell) -> Cell:
     return replace(cell, epsilon=1.0) if method == "non-private" else cell
 
 
-def collect(cache: Cache, method: str, graph: str, people: int, epsilon: float) -> list[Any]:
-    """All trials of a cell that the cache holds."""
-    keys = (
-        key(method, common(method, Cell(graph, people, epsilon, population, replication)))
-        for replication in range(5)
-        for population in range(POPULATIONS)
-    )
-    return [cache.known[each] for each in keys if each in cache.known]
+def collect(study: Study, method: str, graph: str, people: int, epsilon: float) -> Any:
+    """KL of all trials."""
+    cell = common(method, Cell(graph, people, epsilon, levels=study.levels))
+    found = study.results.of(method, cell.graph, cell.people, cell.epsilon, cell.levels)
+    return np.array([run[0] for run in found])
 
 
-def draw_figure2(cache: Cache, methods: Sequence[str]) -> str:
+def draw_figure2(study: Study, methods: Sequence[str]) -> str:
     """Write figure2.png; the medians as a table."""
     plt = pyplot()
+    columns = len(study.epsilons)
     shown, axes = plt.subplots(
-        2, 4, figsize=(13, 6.2), sharex=True, sharey="row", layout="constrained"
+        4,
+        columns,
+        figsize=(3.1 * columns + 1.6, 10),
+        sharex=True,
+        sharey="row",
+        layout="constrained",
+        squeeze=False,
+        height_ratios=(3, 1.6, 3, 1.6),
     )
-    rows = ["| graph | ε | N | " + " | ".join(methods) + " | in the paper's order |"]
-    rows.append("|---|---:|---:|" + "---:|" * len(methods) + "---|")
-    for line, (graph, title) in zip(axes, GRAPHS.items(), strict=True):
-        for axis, epsilon in zip(line, EPSILONS, strict=True):
-            for method in methods:
-                draw_curve(axis, cache, method, graph, epsilon)
-            letter = "abcdefgh"[list(axes.flat).index(axis)]
+    drawn = [method for method in methods if method not in ("naive MLE, tuned", "auto, Gaussian")]
+    rows = ["| graph | ε | N | " + " | ".join(methods) + " | CGM / naive | CGM / tuned |"]
+    rows.append("|---|---:|---:|" + "---:|" * (len(methods) + 2))
+    letters = iter("abcdefgh")
+    for k, (graph, title) in enumerate(GRAPHS.items()):
+        for axis, below, epsilon in zip(axes[2 * k], axes[2 * k + 1], study.epsilons, strict=True):
+            for method in drawn:
+                draw_curve(axis, study, method, graph, epsilon)
             axis.set(xscale="log", yscale="log", title=f"{title}, ε = {epsilon:g}")
-            finish(axis, f"({letter}) " + axis.get_title(), legend=False)
-            for people in SIZES:
-                found = {m: collect(cache, m, graph, people, epsilon) for m in methods}
-                medians = {m: np.median([r[0] for r in runs]) for m, runs in found.items() if runs}
-                cells = [f"{medians[m]:.3g}" if m in medians else "–" for m in methods]
-                rows.append(
-                    f"| {graph} | {epsilon:g} | {people:,} | "
-                    + " | ".join(cells)
-                    + f" | {verdict(medians)} |"
-                )
-        line[0].set_ylabel(KL)
-    for axis in axes[1]:
-        axis.set_xlabel("N")
-    shown.legend(*axes[0, -1].get_legend_handles_labels(), loc="outside lower center", ncols=7)
-    save(shown, "figure2.png")
-    return "\n".join([*rows, "", *order(cache), "", *summary(cache, methods)])
+            finish(axis, f"({next(letters)}) " + axis.get_title(), legend=False)
+            draw_ratios(below, study, graph, epsilon)
+            rows += [row(study, methods, graph, epsilon, people) for people in study.sizes]
+        axes[2 * k, 0].set_ylabel(KL)
+        axes[2 * k + 1, 0].set_ylabel("KL over that of\nnaive MLE")
+        label_ends(axes[2 * k, -1], study, drawn, graph, study.epsilons[-1])
+    for axis in axes[-1]:
+        axis.set_xlabel(f"N people (10 variables, |X| = {study.levels})")
+    save(study, shown, "figure2.png")
+    parts = (rows, order(study), summary(study, methods), consistency(study))
+    return "\n\n".join("\n".join(part) for part in parts)
 
 
-def draw_curve(axis: Any, cache: Cache, method: str, graph: str, epsilon: float) -> None:
+def draw_ratios(axis: Any, study: Study, graph: str, epsilon: float) -> None:
+    """What the logarithmic panel above cannot show: medians over those of naive MLE."""
+    axis.axhline(1, color=STYLES["naive MLE"][0], lw=1.6)
+    for method in ("CGM", "auto", "naive MLE, tuned"):
+        colour, marker, style = STYLES[method]
+        points = []
+        for people in study.sizes:
+            own = collect(study, method, graph, people, epsilon)
+            naive = collect(study, "naive MLE", graph, people, epsilon)
+            both = min(own.size, naive.size)
+            if both:
+                points.append((people, np.median(own[:both] / naive[:both])))
+        if points:
+            axis.plot(*zip(*points, strict=True), color=colour, marker=marker, ls=style, ms=5)
+    axis.set_ylim(0.75, 1.2)
+    axis.spines[["top", "right"]].set_visible(False)
+    if axis.get_subplotspec().is_last_col():
+        names = {"CGM": 0.05, "naive MLE, tuned": 0.3, "naive MLE": 0.55, "auto": 0.8}
+        for method, at in names.items():
+            if method in study.results.fits:
+                colour = STYLES[method][0]
+                label = {"va": "center", "fontsize": 8, "color": colour}
+                axis.text(1.06, at, f"— {method}", transform=axis.transAxes, **label)
+
+
+def row(study: Study, methods: Sequence[str], graph: str, epsilon: float, people: int) -> str:
+    """Medians of a setting, and how CGM compares on the same tables."""
+    found = {method: collect(study, method, graph, people, epsilon) for method in methods}
+    cells = [f"{np.median(kl):.3g}" if kl.size else "–" for kl in found.values()]
+    for other in ("naive MLE", "naive MLE, tuned"):
+        both = min(found["CGM"].size, found[other].size) if other in found else 0
+        ratio = np.median(found["CGM"][:both] / found[other][:both]) if both else math.nan
+        cells.append(f"{ratio:.3f}" if both else "–")
+    return f"| {graph} | {epsilon:g} | {people:,} | " + " | ".join(cells) + " |"
+
+
+def draw_curve(axis: Any, study: Study, method: str, graph: str, epsilon: float) -> None:
     """The median over trials, and all of them as a band."""
     colour, marker, style = STYLES[method]
     points = []
-    for people in SIZES:
-        found = [run[0] for run in collect(cache, method, graph, people, epsilon)]
-        if found:
-            points.append((people, np.median(found), min(found), max(found)))
+    for people in study.sizes:
+        found = collect(study, method, graph, people, epsilon)
+        if found.size:
+            points.append((people, np.median(found), found.min(), found.max()))
     n, median, low, high = np.array(points).reshape(-1, 4).T
-    axis.plot(n, median, color=colour, marker=marker, ls=style, ms=5, lw=1.6, label=method)
+    axis.plot(n, median, color=colour, marker=marker, ls=style, ms=5, lw=1.6)
     axis.fill_between(n, low, high, color=colour, alpha=0.15, lw=0)
 
 
-def verdict(medians: dict[str, Any]) -> str:
-    """Where the paper's order is broken."""
-    known = [method for method in ORDER if method in medians]
-    broken = [f"{b} < {a}" for a, b in combinations(known, 2) if medians[b] < medians[a]]
-    return "no: " + ", ".join(broken) if broken else "yes"
+def label_ends(axis: Any, study: Study, methods: Sequence[str], graph: str, epsilon: float) -> None:
+    """Names beside the ends of the lines, apart from each other, right of the last panel."""
+    ends = {}
+    for method in methods:
+        known = [n for n in study.sizes if collect(study, method, graph, n, epsilon).size]
+        if known:
+            value = np.median(collect(study, method, graph, known[-1], epsilon))
+            ends[method] = (known[-1], value)
+    low, high = axis.get_ylim()
+    place = -math.inf
+    for method, (n, value) in sorted(ends.items(), key=lambda each: each[1][1]):
+        at = (math.log(value) - math.log(low)) / (math.log(high) - math.log(low))
+        place = max(at, place + 0.075)
+        axis.annotate(
+            method,
+            xy=(n, value),
+            xytext=(1.06, place),
+            textcoords="axes fraction",
+            fontsize=8,
+            va="center",
+            color="#222222",
+            annotation_clip=False,
+            arrowprops={"arrowstyle": "-", "color": STYLES[method][0], "lw": 0.8},
+        )
 
 
-def order(cache: Cache) -> Iterator[str]:
-    """In how many cells each pair of methods stands in the paper's order, by medians."""
-    pairs = [*combinations(ORDER, 2), ("auto", "CGM"), ("auto", "naive MLE")]
-    for first, second in [*pairs, ("auto, Gaussian", "PSGD")]:
+def order(study: Study) -> Iterator[str]:
+    """In how many settings the first method has the lower median, over the trials of both."""
+    pairs = [("non-private", "CGM"), ("CGM", "naive MLE"), ("CGM", "naive MLE, tuned")]
+    pairs += [("CGM", "PSGD"), ("naive MLE", "PSGD"), ("CGM", "auto"), ("auto", "naive MLE")]
+    for first, second in [*pairs, ("CGM", "NLBP, loopy"), ("auto, Gaussian", "PSGD")]:
         held = []
-        for graph, n, epsilon in product(GRAPHS, SIZES, EPSILONS):
-            runs = [collect(cache, method, graph, n, epsilon) for method in (first, second)]
-            if all(runs):
-                a, b = (np.median([run[0] for run in each]) for each in runs)
-                held.append(bool(a < b))
-        yield f"- {first} better than {second}: {sum(held)} of {len(held)} cells"
+        for graph, n, epsilon in product(GRAPHS, study.sizes, study.epsilons):
+            runs = [collect(study, method, graph, n, epsilon) for method in (first, second)]
+            both = min(run.size for run in runs)
+            if both:
+                held.append(bool(np.median(runs[0][:both]) <= np.median(runs[1][:both])))
+        yield f"- {first} better than {second}: {sum(held)} of {len(held)} settings"
 
 
-def summary(cache: Cache, methods: Sequence[str]) -> Iterator[str]:
+def summary(study: Study, methods: Sequence[str]) -> Iterator[str]:
     """Trials and median CPU-seconds of each method."""
     yield "| | " + " | ".join(methods) + " |\n|---|" + "---:|" * len(methods)
     for graph in GRAPHS:
-        cells = {
-            method: [collect(cache, method, graph, n, e) for n in SIZES for e in EPSILONS]
-            for method in methods
-        }
-        most = [sorted({len(runs) for runs in found}) for found in cells.values()]
-        names = ["–".join(map(str, sorted({each[0], each[-1]}))) for each in most]
-        yield f"| {graph}, trials per cell | " + " | ".join(names) + " |"
-        times = [
-            np.median([r[1] for runs in found for r in runs] or [np.nan])
-            for found in cells.values()
-        ]
+        settings = list(product(study.sizes, study.epsilons))
+        runs, times = [], []
+        for method in methods:
+            cells = [common(method, Cell(graph, n, e, levels=study.levels)) for n, e in settings]
+            found = [
+                study.results.of(method, c.graph, c.people, c.epsilon, c.levels) for c in cells
+            ]
+            counted = sorted({len(each) for each in found})
+            runs.append("–".join(map(str, sorted({counted[0], counted[-1]}))))
+            times.append(np.median([run[1] for each in found for run in each] or [np.nan]))
+        yield f"| {graph}, trials per setting | " + " | ".join(runs) + " |"
         yield f"| {graph}, median CPU-s of a fit | " + " | ".join(f"{t:.2f}" for t in times) + " |"
+
+
+def consistency(study: Study) -> Iterator[str]:
+    """Naive MLE over non-private maximum likelihood, and the same ratio by Proposition 4.
+
+    KL weighs the squared error of a cell by 1/(2μ), so the ratio is one of sums over cells of
+    (mean squared error)/μ, not of mean squared errors.
+    """
+    people, epsilon = study.sizes[-1], study.epsilons[-1]
+    yield heading(f"N = {people:,}, ε = {epsilon:g}", ["KL over non-private", "Proposition 4"])
+    for graph in GRAPHS:
+        model = truth(graph, study.levels)
+        mu = np.concatenate([model.marginal(clique).ravel() for clique in model.cliques])
+        told = [proposition_4(p, people, len(model.cliques), epsilon) for p in mu]
+        kl = {
+            method: np.median(collect(study, method, graph, people, epsilon))
+            for method in ("naive MLE", "non-private")
+        }
+        predicted = (told / mu).sum() / ((1 - mu) / people).sum()
+        yield table_row(graph, [kl["naive MLE"] / kl["non-private"], predicted])
+
+
+# -- Erdős–Rényi graphs as they come ---------------------------------------------------------------
+
+
+def unfiltered(study: Study) -> str:
+    """Exact against loopy inference on graphs of any treewidth; writes unfiltered.png."""
+    methods = ("CGM", "CGM, loopy", "NLBP, loopy", "naive MLE", "naive MLE, loopy")
+    people, epsilon = min(100_000, study.sizes[-1]), 0.5
+    rows = ["| graph | edges | treewidth | " + " | ".join(methods) + " |"]
+    rows.append("|---|---:|---:|" + "---:|" * len(methods))
+    plt = pyplot()
+    shown, axis = plt.subplots(figsize=(7.5, 4), layout="constrained")
+    for place, graph in enumerate(UNFILTERED if study.populations > 1 else UNFILTERED[:1]):
+        cell = Cell(graph, people, epsilon, levels=study.levels)
+        schema, cliques = cell.truth.schema, cell.truth.cliques
+        width = treewidth([schema.clique(clique) for clique in cliques])
+        found = [fit(study.results, method, cell) for method in methods]
+        for shift, (method, run) in enumerate(zip(methods, found, strict=True)):
+            colour, marker, _ = STYLES[method]
+            own = {"color": colour, "marker": marker, "ls": "", "ms": 7}
+            if "loopy" in method:
+                own["markerfacecolor"] = "none"
+            label = method if place == 0 else None
+            axis.semilogy([place + 0.1 * (shift - 2)], [run[0]], label=label, **own)
+        shares = " | ".join(f"{kl:.3g} ({took:.1f} s)" for kl, took in found)
+        rows.append(f"| {graph} | {len(cliques)} | {width} | {shares} |")
+        axis.text(place, 1.02, f"{len(cliques)} edges\ntreewidth {width}", ha="center", fontsize=8,
+                  transform=axis.get_xaxis_transform())  # fmt: skip
+    axis.set(xlabel=f"connected Erdős–Rényi graphs, N = {people:,}, ε = {epsilon}, |X| = "
+             f"{study.levels}", ylabel=KL, xticks=[])  # fmt: skip
+    axis.spines[["top", "right"]].set_visible(False)
+    shown.legend(loc="outside right center", frameon=False, fontsize=8)
+    save(study, shown, "unfiltered.png")
+    return "\n".join(rows)
 
 
 # -- figure 3a -------------------------------------------------------------------------------------
 
 
-def figure3a(cache: Cache) -> str:
+def figure3a(study: Study) -> str:
     """True against inferred edge marginals, one noisy release."""
-    cell = Cell("er", 100_000, 0.5, levels=20)
+    cell = Cell("er-0", min(100_000, study.sizes[-1]), 0.5, levels=2 * study.levels)
     model = cell.truth
     methods = ["non-private", "auto", "CGM", "NLBP", "naive MLE"]
     mu = np.array([model.marginal(clique) for clique in model.cliques]).ravel()
@@ -310,17 +485,12 @@ def figure3a(cache: Cache) -> str:
     rows = ["| | KL(true ‖ learned) | root mean squared error of a cell | CPU-s |"]
     rows.append("|---|---:|---:|---:|")
     for axis, method in zip(axes, methods, strict=True):
-
-        def work(method: str = method) -> list[Any]:
-            cell.tables()
-            start = time.process_time()
-            learned = METHODS[method](cell)
-            took = time.process_time() - start
-            shares = np.array([learned.marginal(clique) for clique in model.cliques]).ravel()
-            return [model.kl_divergence(learned), took, [float(f"{s:.5g}") for s in shares]]
-
-        kl, took, shares = cache.get(f"3a | {method}", work)
-        found = np.array(shares)
+        cell.tables()
+        start = time.process_time()
+        learned = METHODS[method](cell)
+        took = time.process_time() - start
+        kl = model.kl_divergence(learned)
+        found = np.array([learned.marginal(clique) for clique in model.cliques]).ravel()
         axis.loglog([1e-6, 0.1], [1e-6, 0.1], color="#666666", lw=0.8, zorder=0)
         axis.loglog(mu, found, ".", ms=1.2, alpha=0.4, color=STYLES[method][0])
         axis.set(xlim=(2e-6, 0.1), ylim=(2e-6, 0.1), xlabel="true", aspect="equal")
@@ -328,7 +498,7 @@ def figure3a(cache: Cache) -> str:
         error = math.sqrt(np.mean((found - mu) ** 2))
         rows.append(f"| {method} | {kl:.3g} | {error:.2e} | {took:.1f} |")
     axes[0].set_ylabel("inferred")
-    save(shown, "figure3a.png")
+    save(study, shown, "figure3a.png")
     return "\n".join(rows)
 
 
@@ -355,10 +525,9 @@ def finish(axis: Any, title: str, legend: bool = True) -> None:
         axis.legend(frameon=False, fontsize=8)
 
 
-def save(shown: Any, name: str) -> None:
+def save(study: Study, shown: Any, name: str) -> None:
     """Write a figure."""
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    shown.savefig(FOLDER / name, dpi=140)
+    shown.savefig(study.folder / name, dpi=140)
 
 
 def main() -> None:
@@ -366,22 +535,35 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("what", choices=("fig1", "fig2", "fig3a", "psgd", "all"))
-    parser.add_argument("--cache", type=Path, required=True)
+    parser.add_argument("what", choices=("fig1", "fig2", "fig3a", "unfiltered", "psgd", "all"))
+    parser.add_argument("--out", type=Path, default=FOLDER, help="where figures and results go")
     parser.add_argument("--replications", type=int, default=5, help="at most, in figure 2 (5)")
+    parser.add_argument("--populations", type=int, default=POPULATIONS, help="at most (5)")
+    parser.add_argument("--methods", nargs="+", choices=REPLICATIONS, default=[*REPLICATIONS])
+    parser.add_argument("--quick", action="store_true", help="a few small trials, to try it out")
     chosen = parser.parse_args()
-    cache = Cache(chosen.cache)
+    chosen.out.mkdir(parents=True, exist_ok=True)
+    results = Results(chosen.out / "results.json", ABOUT)
+    study = Study(
+        results,
+        chosen.out,
+        populations=chosen.populations,
+        replications=chosen.replications,
+        methods=tuple(chosen.methods),
+    )
+    if chosen.quick:
+        small = {"sizes": (1_000, 3_000), "epsilons": (1.0,), "levels": 3}
+        study = replace(study, populations=1, replications=1, **small)
+    warnings.filterwarnings("ignore", "Loopy belief propagation did not converge")
+    parts = {"fig1": figure1, "fig3a": figure3a, "unfiltered": unfiltered}
     try:
-        if chosen.what in ("fig1", "all"):
-            print("\n## Figure 1\n\n" + figure1(cache))
-        if chosen.what in ("fig3a", "all"):
-            print("\n## Figure 3a\n\n" + figure3a(cache))
         if chosen.what in ("psgd", "all"):
-            private_sgd(cache, product(GRAPHS, PSGD_SIZES, EPSILONS))
-        if chosen.what in ("fig2", "all"):
-            print("\n## Figure 2\n\n" + figure2(cache, chosen.replications))
+            psgd(study)
+        for name, make in {**parts, "fig2": figure2}.items():
+            if chosen.what in (name, "all"):
+                print(f"\n## {name}\n\n{make(study)}")
     finally:
-        cache.save()
+        results.save()
 
 
 if __name__ == "__main__":

@@ -3,47 +3,81 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
-from dataclasses import asdict
 from typing import Any
 
-from bernstein_setting import Cache, Cell, key, sample, truth
-from private_sgd_grid import Settings, mrf_from_sgd, run_psgd, tuned_psgd
+from bernstein_setting import Cell, Results, sample
 
 import privfield as pf
+from privfield.estimation.trajectories import mrf_from_sgd
+from privfield.learners.sgd import calm_pace, start_norm
 
 POPULATIONS = 3
+AVERAGES = (0.0, 0.25, 0.5, 1.0)
 _TUNED_ON = 5  # a population that no other method sees
-_MAX_DRAWS = {1_000: 1e7, 10_000: 1e7, 100_000: 3e7}  # rows that one run may read
+_SAMPLE = 10_000  # rows that a step reads, where there are more
+Settings = dict[str, Any]
 
 
-def private_sgd(cache: Cache, cells: Iterable[tuple[str, int, float]]) -> None:
-    """For each graph, N and ε: tune on one population, then run once on each of three others."""
-    for graph, people, epsilon in cells:
-        found = cache.get(
-            f"tuned PSGD | {graph} {people} {epsilon}",
-            lambda cell=(graph, people, epsilon): _tune(*cell),
-        )
-        for population in range(POPULATIONS):
-            cell = Cell(graph, people, epsilon, population)
-            cache.get(key("PSGD", cell), lambda cell=cell, found=found: _run(cell, *found))
-        cache.save()
+def private_sgd(results: Results, setting: Cell) -> None:
+    """Tune on one population, then run once on each of three others."""
+    settings = tune(results, setting)
+    for population in range(POPULATIONS):
+        cell = Cell(setting.graph, setting.people, setting.epsilon, population, 0, setting.levels)
+        results.fit("PSGD", cell, lambda cell=cell: _trial(cell, settings))
 
 
-def _tune(graph: str, people: int, epsilon: float) -> Any:
-    model = truth(graph)
-    rows = sample(model, people, _TUNED_ON)
-    draws = _MAX_DRAWS[people]
-    best = tuned_psgd(model, rows, model.cliques, epsilon, 1 / people, max_draws=draws)
-    return [asdict(best.settings), best.average]
+def tune(results: Results, setting: Cell) -> Settings:
+    """Double or halve the learning rate, then the number of steps, while the KL falls.
+
+    The clip is the gradient's norm at the start, which every row has. The share of iterates that
+    is averaged is the best of four.
+    """
+    cell = Cell(setting.graph, setting.people, setting.epsilon, _TUNED_ON, 0, setting.levels)
+    name = f"PSGD | {cell.graph} {cell.people} {cell.epsilon:g} {cell.levels}"
+
+    def at(place: tuple[int, int]) -> Settings:
+        label = f"{name} | rate 2^{place[0]}, steps 2^{place[1]}"
+        return dict(results.get(label, lambda: _try(cell, *place)))
+
+    best = (1, 1)
+    for axis in (0, 1):
+        for way in (1, -1):
+            while True:
+                other = (best[0] + way, best[1]) if axis == 0 else (best[0], best[1] + way)
+                if abs(other[1] - 1) > 2 or at(other)["kl"] >= at(best)["kl"]:
+                    break
+                best = other
+    return at(best)
 
 
-def _run(cell: Cell, settings: dict[str, float], average: float) -> list[float]:
-    rows = sample(cell.truth, cell.people, cell.population)
-    budget = pf.ApproxDP(cell.epsilon, 1 / cell.people)
-    cliques, seed = cell.truth.cliques, 1 + cell.population
+def _try(cell: Cell, rate: int, steps: int) -> Settings:
+    schema, cliques = cell.truth.schema, cell.truth.cliques
+    settings: Settings = {
+        "steps": round(100 * 2.0**steps),
+        "learning_rate": calm_pace(schema, cliques) * 2.0**rate,
+        "sampling_rate": min(1.0, _SAMPLE / cell.people),
+        "clip": start_norm(schema, cliques),
+        "delta": 1 / cell.people,
+    }
+    released = _learner(cell, settings, seed=0).released_
+    kl = {share: cell.truth.kl_divergence(mrf_from_sgd(released, share)) for share in AVERAGES}
+    share = min(kl, key=lambda each: kl[each])
+    return {**settings, "average": share, "kl": kl[share]}
+
+
+def _learner(cell: Cell, settings: Settings, seed: int) -> pf.SGDLearner:
+    names = ("steps", "learning_rate", "sampling_rate", "clip", "average")
+    return pf.SGDLearner(
+        pf.ApproxDP(cell.epsilon, 1 / cell.people),
+        schema=cell.truth.schema,
+        cliques=cell.truth.cliques,
+        declared_rows=cell.people,
+        insecure_seed=seed,
+        **{name: settings[name] for name in names if name in settings},
+    ).fit(sample(cell.truth, cell.people, cell.population))
+
+
+def _trial(cell: Cell, settings: Settings) -> list[float]:
     start = time.process_time()
-    run = run_psgd(rows, cell.truth.schema, cliques, budget, Settings(**settings), seed)
-    learned = mrf_from_sgd(run, average)
-    took = time.process_time() - start
-    return [cell.truth.kl_divergence(learned), took]
+    model = _learner(cell, settings, seed=1 + cell.population).model_
+    return [cell.truth.kl_divergence(model), time.process_time() - start]

