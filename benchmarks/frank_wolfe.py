@@ -3,7 +3,7 @@
 The rival is the same algorithm node by node in numpy: margins X w, residuals, Xᵀ r, in doubles. It
 comes in two forms: with one matrix for all nodes (their own column gets weight 0), and with each
 node's design [z_-i, 1] made when it is visited, as the paper writes it. All choose without noise,
-so that only the gradients differ; the selection's own time stands beside. Times are wall seconds
+so that only the gradients differ; the selection's own time stands beside. Times are CPU seconds
 with BLAS as it is set up (OMP_NUM_THREADS=1 for one core), the best of some turns. Memory is the
 peak of all arrays of a whole run, over the bytes of the coded rows.
 """
@@ -35,9 +35,9 @@ def signs(n, p):
 def seconds(work, turns=TURNS):
     best = np.inf
     for _ in range(turns):
-        start = time.perf_counter()
+        start = time.process_time()
         work()
-        best = min(best, time.perf_counter() - start)
+        best = min(best, time.process_time() - start)
     return best
 
 
@@ -117,7 +117,7 @@ def memory(n, p):
 
 
 def speed_table():
-    print("\nOne step of all nodes, wall seconds\n")
+    print("\nOne step of all nodes, CPU seconds\n")
     print(
         "| n | p | all at once | numpy, shared matrix | ratio | numpy, own designs | ratio "
         "| of GEMM rate | exact selection | memory |"
@@ -138,8 +138,8 @@ def speed_table():
 
 
 def growth_table():
-    print("\nSeconds of one step: linear in n, towards quadratic in p\n")
-    print("| n | p | seconds | over the line above |")
+    print("\nCPU seconds of one step: linear in n, towards quadratic in p\n")
+    print("| n | p | CPU-s | over the line above |")
     print("|---:|---:|---:|---:|")
     for sizes in (
         ((12_500, 200), (25_000, 200), (50_000, 200)),

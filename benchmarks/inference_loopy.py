@@ -216,7 +216,7 @@ def growth() -> None:
 
 def loading() -> None:
     code = "import time, numba; t = time.perf_counter(); import privfield.inference."
-    code += "loopy_ratio_kernels; print(f'{time.perf_counter() - t:.1f}')"
+    code += "loopy.ratio_kernels; print(f'{time.perf_counter() - t:.1f}')"
     with tempfile.TemporaryDirectory() as folder:
         cold, warm = (
             subprocess.run(

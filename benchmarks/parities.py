@@ -242,8 +242,12 @@ def skewed_model(p, field, rng):
 def orders(p=8, rows=(10_000, 100_000), fields=(0.0, 0.5, 1.0), turns=5):
     """Algorithm 4 against 5: all monomials that are not maximal would be estimated alike, so pairs
     and triples that are maximal, apart, as variables get more skewed."""
-    print(f"\nLargest error of maximal pairs and triples, apart, p = {p}, ρ = {LEARN_RHO}")
-    header("field", "rows", *[f"{name}, {what}" for what in ("pairs", "triples") for name in "45"])
+    print(f"\nLargest error of a maximal monomial's coefficient, p = {p}, ρ = {LEARN_RHO}")
+    header(
+        "field",
+        "rows",
+        *[f"{what}, Algorithm {name}" for what in ("pairs", "triples") for name in "45"],
+    )
     for field in fields:
         rng = np.random.default_rng(int(10 * field))
         models = [skewed_model(p, field, rng) for _ in range(turns)]
@@ -279,9 +283,9 @@ def speed(p=16, rounds=600, rows=3_000):
     def between(news):
         if news.stage != "PMW":
             return
-        starts.append(time.perf_counter())
+        starts.append(time.process_time())
         transform(other)
-        ends.append(time.perf_counter())
+        ends.append(time.process_time())
         transforms.append(ends[-1] - starts[-1])
         other[:] = 1.0
 

@@ -191,7 +191,7 @@ def shared_case(runs: int) -> None:
     truth = pf.MarkovRandomField(schema, cliques, list(known["theta"]))
     counts = count(rows, schema.shape)
     learn(rows, schema, "replace-one")  # compiles and imports
-    print(f"## 10 variables of 10 levels, 100,000 rows, {BUDGET}, {runs} runs each\n\n{HEAD}")
+    print(f"### 10 variables of 10 levels, 100,000 rows, {BUDGET}, {runs} runs each\n\n{HEAD}")
     line("the truth itself", [Result(truth, set(edges), 0)], set(edges), counts, len(rows), True)
     for adjacency in ("replace-one", "add-remove"):
         found = [known_edges(rows, schema, adjacency, edges) for _ in range(runs)]
@@ -207,7 +207,7 @@ def wide_case(runs: int) -> None:
         schema, edges, truth, rows = wide_data(strength, seed=0)
         counts = count(rows, schema.shape)
         print(
-            f"\n## 40 variables of 2–12 levels, 60 edges of strength {strength}, 100,000 rows, "
+            f"\n### 40 variables of 2–12 levels, 60 edges of strength {strength}, 100,000 rows, "
             f"{BUDGET}, replace-one, {runs} runs each\n\n{HEAD}"
         )
         true = set(edges)
@@ -226,9 +226,9 @@ def main() -> None:
     parser.add_argument("--wide-runs", type=int, default=3)
     given = parser.parse_args()
     shared_case(given.runs)
-    print(f"\npeak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GiB")
+    print(f"\nPeak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GiB.")
     wide_case(given.wide_runs)
-    print(f"\npeak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GiB")
+    print(f"\nPeak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GiB.")
 
 
 if __name__ == "__main__":

@@ -128,7 +128,7 @@ def items() -> None:
 
     data = forest(25, 2_800, np.random.default_rng(0))
     learner = pf.IsingLearner(pf.ApproxDP(1, 1e-6))
-    report("25 items × 2,800 people", lambda: str(learner.fit(data).method_))
+    report("25 items × 2,800 people, `pf.IsingLearner`", lambda: str(learner.fit(data).method_))
 
 
 PARTS = {part.__name__: part for part in (rows, query, learn, moments, items)}
@@ -137,6 +137,6 @@ if __name__ == "__main__":
     if len(sys.argv) > 1:
         PARTS[sys.argv[1]]()
     else:
-        print("| what | found | CPU-s | MB |\n|---|---|---:|---:|", flush=True)
+        print("| what | found | CPU-s | MB, data included |\n|---|---|---:|---:|", flush=True)
         for name in PARTS:
             subprocess.run([sys.executable, __file__, name], check=True)
