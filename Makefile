@@ -13,7 +13,7 @@ help:
 	@echo "make test     lint, type-check and test"
 	@echo "make docs     build the documentation site in docs/_build"
 	@echo "make format   let ruff rewrite the code"
-	@echo "make bench    print the benchmark tables of docs/benchmarks.md (an hour; large files)"
+	@echo "make bench    run the benchmarks that have no result of this code, write docs/benchmarks.md (hours)"
 	@echo "make clean    remove .venv and caches"
 
 $(BIN)/python:
@@ -47,8 +47,7 @@ format: $(VENV)/.dev
 	$(BIN)/ruff format .
 
 bench: $(VENV)/.dev
-	for name in counting spark selection privacy inference inference_loopy sampling marginals peer frank_wolfe ising structure structure_parameters real_tables parities parity_oracle; do \
-		echo "## $$name"; $(BIN)/python benchmarks/$$name.py || exit 1; done
+	$(BIN)/python benchmarks/page.py run
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

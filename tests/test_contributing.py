@@ -19,6 +19,48 @@ from privfield.privacy.terms import Terms
 TEXT = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text()
 
 
+NO_CASE = (  # combinations in a table of cases that do not exist
+    *("Gaussian noise has no pure ε", "one step: there is nothing to divide by"),
+    *("it reads every row", "signals reach the main thread only"),
+)
+LISTED = {  # reasons that do not name what is missing as the table does
+    "root may write everywhere": "not root",
+    "SIGINT cannot be sent to one process there": "not Windows",
+    "needs POSIX signals": "pthread_kill",
+    "kill -9 needs a POSIX system": "fork",
+    "finds executors in /proc": "/proc",
+    "needs bash": "bash",
+    "R is not installed": "R, with qgraph",
+    "R has no qgraph": "R, with qgraph",
+    "Spark needs Java 17": "Java 17",
+    "no browser": "a browser",
+    "the program privfield is not installed": "`privfield` next to Python",
+    "the MSNBC sequences are not there": "the MSNBC sequences",
+}
+
+
+def test_tests_skip_for_listed_reasons_only():
+    """Reads the tests: each `importorskip`, `skipif` and `skip`."""
+    table = TEXT[TEXT.index("## What tests skip") : TEXT.index("## Adding a mechanism")]
+    rows = [line.split("|")[1] for line in table.splitlines() if line.startswith("|")]
+    listed = " ".join(rows[2:])
+    found = set()
+    for path in Path(__file__).parent.rglob("*.py"):
+        if path.name == Path(__file__).name:
+            continue
+        text = path.read_text()
+        for name in re.findall(r'importorskip\(\s*"([^"]+)"', text):
+            found.add(f"`{name.split('.')[0]}`")
+        for reason in re.findall(r'(?:pytest\.skip\(\s*|reason=)f?"([^"]+)"', text):
+            found.add(reason)
+    assert len(found) > 15
+    for reason in found:
+        name = next((LISTED[key] for key in LISTED if key in reason), None)
+        short = reason.replace(" are not here", "").replace(" is not installed", "")
+        known = name if name is not None else short.split(":")[0].split(",")[0]
+        assert known.lower() in listed.lower() or reason in NO_CASE, reason
+
+
 @pytest.fixture(scope="module")
 def recipe():
     (code,) = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)

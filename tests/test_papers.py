@@ -3,6 +3,7 @@
 import argparse
 import importlib.util
 import inspect
+import json
 import os
 import re
 import shlex
@@ -126,6 +127,24 @@ def test_commands_with_small_settings_draw_their_figures(command, tmp_path, monk
     assert drawn
     for path in drawn:
         assert (ROOT / "docs" / "figures" / "prising" / path.name).exists()
+
+
+def test_figure_2_of_bernstein_with_small_settings(tmp_path, monkeypatch, capsys):
+    """Figure, table and raw results; a second run computes nothing anew."""
+    command = "python experiments/bernstein.py fig2"
+    run(command, monkeypatch, ["--quick", "--out", tmp_path])
+    assert (tmp_path / "figure2.png").stat().st_size > 20_000
+    first = capsys.readouterr()
+    assert "CGM / naive" in first.out and "CGM chain3 1000 1 3 0.0" in first.err
+    stored = (tmp_path / "results.json").read_text()
+    found = json.loads(stored)
+    assert found["about"]["command"].startswith("python experiments/bernstein.py")
+    kl, took = found["fits"]["naive MLE"]["er-0 3000 1 3"]["0.0"]
+    assert 0 < kl < 1 and took > 0
+    run(command, monkeypatch, ["--quick", "--out", tmp_path])
+    again = capsys.readouterr()
+    assert again.out == first.out and again.err == ""
+    assert (tmp_path / "results.json").read_text() == stored
 
 
 class Accepted(Exception):
