@@ -2,6 +2,8 @@
 
 import os
 import sys
+import tempfile
+from pathlib import Path
 
 import pyspark
 import pytest
@@ -24,6 +26,14 @@ def main() -> None:
     for place in (1, 16):  # people; private SGD, which passes twice over rows that are kept
         _, _, release = cases.SAME[place]
         assert release(frame.repartition(3)).to_bytes() == release(cases.TABLE).to_bytes()
+    kept = "spark.connect.session.planCache.enabled"
+    spark.conf.set(kept, "false")  # as if the server had forgotten: it analyses each plan again
+    with tempfile.TemporaryDirectory() as folder:
+        for number, case in enumerate(cases.FOLDERS):
+            place = Path(folder, str(number))
+            found = cases.one_more_in_a_folder_of_its_own(spark, place, *case)
+            assert found == [[0, 5, 5], [1, 5, 5]]
+    spark.conf.unset(kept)
     schema, budget = pf.Schema(cases.LABELS), pf.ZCDP(1)
     assert pf.check(frame.filter(F.col("b") >= 0), schema).rows < cases.TABLE.num_rows
     refused = [

@@ -330,6 +330,36 @@ def test_folders_partitioned_as_hive_does(folder, spark):
     assert found.to_bytes() == release(TABLE).to_bytes()
 
 
+FOLDERS = [("site", ["01", "02"], "x"), ("day", ["2024-01-01", "2024-01-02"], "unknown")]
+
+
+def one_more_in_a_folder_of_its_own(spark, path, column, names, other):
+    """The counts of a folder partitioned by `names`, and of that with a record of the other."""
+    schema = pf.Schema({column: ["none", *names], "y": ["u", "v"]})
+    counts = []
+    for name in (*names, other):
+        (path / f"{column}={name}").mkdir(parents=True)
+        rows = pa.table({"y": ["u"] * (1 if name == other else 5)})
+        pq.write_table(rows, path / f"{column}={name}" / "part.parquet")
+        files = pf.SparkFiles(spark, str(path))
+        if name != names[0]:
+            found = pf.measure(files, schema, [(column,)], pf.NON_PRIVATE)
+            counts.append(found.tables[0].tolist())
+    return counts
+
+
+@pytest.mark.parametrize("case", FOLDERS, ids=lambda case: case[0])
+def test_no_folder_decides_how_the_names_of_others_are_read(case, spark, tmp_path):
+    asked = "spark.sql.sources.partitionColumnTypeInference.enabled"
+    for before in (None, "true"):
+        if before:
+            spark.conf.set(asked, before)
+        found = one_more_in_a_folder_of_its_own(spark, tmp_path / str(before), *case)
+        assert found == [[0, 5, 5], [1, 5, 5]]
+        assert spark.conf.get(asked, None) == before
+    spark.conf.unset(asked)
+
+
 def test_people_in_any_order_and_partitioning(spark):
     schema = pf.Schema(LABELS, unit=pf.Person("id", rows=3))
     task = RowCount()

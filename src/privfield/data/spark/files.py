@@ -27,6 +27,7 @@ from privfield.errors import InputError
 
 _PIECES_PER_CORE = 4
 _SPLIT_BYTES = 2**26  # of a CSV file, for one task
+_GUESSES = "spark.sql.sources.partitionColumnTypeInference.enabled"
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class SparkFiles:
     Tasks read row groups of Parquet files, or parts of CSV files, with the same readers as on one
     machine, so the files must be where driver and executors find them under the same names.
     Addresses such as s3a://, gs://, hdfs:// and abfss://, and folders partitioned as Hive does
-    (year=2024/…), are read by Spark itself, from Parquet files.
+    (year=2024/…), are read by Spark itself, from Parquet files; names of folders are text.
 
     >>> files = pf.SparkFiles(spark, "census/*.parquet")  # doctest: +SKIP
     >>> pf.measure(files, schema, pairs, budget)  # doctest: +SKIP
@@ -80,7 +81,25 @@ class SparkFiles:
                 "that executors mount, or convert them to Parquet."
             )
         problem = f"path: Spark cannot read {self.path!r} as Parquet files."
-        return guarded(lambda: self.spark.read.parquet(*paths), problem)
+        return guarded(lambda: _read_parquet(self.spark, paths), problem)
+
+
+def _read_parquet(spark: Any, paths: Sequence[str]) -> Any:
+    """A frame in which names of folders are text, never a type that Spark guesses from all of them.
+
+    They are records: one in a folder of its own would decide how the others are read. The types are
+    then given, because a client of Spark Connect has its plan analysed again by each job.
+    """
+    before = spark.conf.get(_GUESSES, None)
+    spark.conf.set(_GUESSES, "false")
+    try:
+        types = spark.read.parquet(*paths).schema
+    finally:
+        if before is None:
+            spark.conf.unset(_GUESSES)
+        else:
+            spark.conf.set(_GUESSES, before)
+    return spark.read.schema(types).parquet(*paths)
 
 
 class FilePieces(Elsewhere):
