@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -211,26 +212,45 @@ def table(rows):
 
 
 MOMENTS = ["", "2", "10", "-3", "2024-01-05", "2024-01-10", "07", None]
+NAMES = ["x", "10", "9", "09", None]
 
 
 @given(st.data())
-def test_a_column_orders_the_states_whatever_the_order_of_rows(draws):
-    """Missing first, numbers by value, other texts byte by byte; at one place in state order."""
+def test_a_column_orders_states_and_sequences_whatever_the_order_of_rows(draws):
+    """Missing first, numbers by value, other texts byte by byte; at one place in state order.
+
+    Sequences come by their first places, and then by their labels.
+    """
     standing = {None: 0, "": 0, "-3": 1, "2": 2, "07": 3, "10": 4, "2024-01-05": 5, "2024-01-10": 6}
-    cell = st.tuples(*map(st.sampled_from, ("ab", "xy", STATES.names, MOMENTS)))
+    turn = [None, "09", "9", "10", "x"].index
+    cell = st.tuples(*map(st.sampled_from, ("ab", NAMES, STATES.names, MOMENTS)))
     rows = draws.draw(st.lists(cell, max_size=25))
-    own = {}
+    own = {"a": {}, "b": {}}
     for person, label, state, moment in rows:
-        own.setdefault((person, label), []).append((standing[moment], STATES.names.index(state)))
-    expected = sorted([code for _, code in sorted(each)] for each in own.values())
+        place = standing[moment], STATES.names.index(state)
+        own[person].setdefault(turn(label), []).append(place)
+    expected = {}
+    for person, sequences in own.items():
+        ordered = sorted((min(each)[0], label, sorted(each)) for label, each in sequences.items())
+        expected[person] = [[code for _, code in each] for _, _, each in ordered]
     for _ in range(2):
         columns = dict(zip("pqst", zip(*rows, strict=True) if rows else [()] * 4, strict=True))
         data = pa.table({name: pa.array(c, pa.string()) for name, c in columns.items()})
+        people = dict.fromkeys(columns["p"])
         found = read(data, columns=("p", "q", "s", "t"))
-        assert sorted(sequence for person in found for sequence in person) == expected
+        assert found == [expected[person] for person in people]
         rows = draws.draw(st.permutations(rows))
     numbers = pa.table({"p": ["a"] * 3, "s": list(STATES.names), "t": [2.5, 10, -1]})
     assert read(numbers, columns=("p", None, "s", "t")) == [[[2, 0, 1]]]
+
+
+def test_labels_that_say_the_same_are_told_apart_and_ordered():
+    labels = [True, "<class 'bool'>\0True", 7, "07", 7.5, "x", Decimal("7.5"), b"8"]
+    states = ["home", "work", "shop", "home", "work", "shop", "home", "work"]
+    frame = pd.DataFrame({"p": "a", "q": pd.Series(labels, dtype=object), "s": states, "t": 1})
+    found = read(frame, columns=("p", "q", "s", "t"))
+    assert found == read(frame[::-1], columns=("p", "q", "s", "t"))
+    assert found == [[[0], [2], [0, 1], [1], [0], [1], [2]]]
 
 
 def test_long_lists_are_read_in_parts(monkeypatch):

@@ -28,6 +28,7 @@ from privfield.data.spark import files as spark_files
 from privfield.data.spark.jobs import Partial
 from privfield.data.table import open_table, unit_of
 from privfield.mechanisms.chains.mechanism import ChainTransitions
+from privfield.mechanisms.chains.segments import Segments
 from privfield.mechanisms.edges.mechanism import EdgeSelection
 from privfield.mechanisms.edges.stable import StableTables
 from privfield.mechanisms.forecasting.study import public_rows
@@ -184,12 +185,13 @@ def stable(kind, unit=None, **settings):
     return levelled(kind, unit, pf.ApproxDP(4, 0.1), blocks=9, **settings)
 
 
-def chain():
+def chain(cut=None):
     def release(data):
         return ChainTransitions.measure(
             *(data, pf.ZCDP(1), id_unit(MOVES)),
             states=StateSet.of(LABELS["a"]),
             columns=MOVES,
+            cut=cut,
             insecure_seed=SEED,
         )
 
@@ -219,6 +221,7 @@ SAME = [
     stable(StableStructure, learner=by_chance),
     stable(StableTables),
     chain(),
+    chain(Segments(3, 2, "all", most=1)),
 ]
 NO_TABLES = {
     LogisticFrankWolfe,

@@ -4,6 +4,7 @@ from fractions import Fraction
 from itertools import pairwise, product
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -75,6 +76,25 @@ some_cuts = st.builds(
 @given(some_people, some_cuts, st.fractions(1, 5, max_denominator=7), st.integers(1, 3 * GRID))
 def test_tables_are_what_the_definition_says(people, cut, limit, start):
     assert tables(people, cut, limit, start).tolist() == oracle(people, cut, limit, start)
+
+
+@pytest.mark.parametrize("share", SHARES)
+def test_neither_places_of_rows_nor_other_people_choose_segments(share):
+    """With a column for the order: shuffled rows, and each person alone, give the same counts."""
+    cut = Segments(2, 2, share, most=1)
+    rng = np.random.default_rng(7)
+    cells = (list("pqr"), ["t1", "t2", "t10"], list("ab-"), [1, 2, 3])
+    rows = list(zip(*(rng.choice(each, 40).tolist() for each in cells), strict=True))
+
+    def count(rows):
+        data = pd.DataFrame(rows, columns=list("wxyz"))
+        found = SequenceSource.of(STATES, data, ("w", "x", "y", "z")).read()
+        return cut.count(found, 3, Fraction(2), GRID, GRID)
+
+    alone = sum(count([row for row in rows if row[0] == person]) for person in "pqr")
+    for _ in range(5):
+        assert count(rows).tolist() == alone.tolist()
+        rng.shuffle(rows)
 
 
 HISTORIES = [[], *([list(text)] for n in range(1, 7) for text in product("a-", repeat=n))]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -231,7 +231,8 @@ def read_rows(rows: Iterator[RawBatch], states: StateSet, columns: Columns) -> S
     label = np.zeros_like(person) if columns[1] is None else np.concatenate(labels)
     place = np.arange(len(person))
     if len(columns) == 4:
-        place = np.append(_ranks(moments.ids), -1)[np.concatenate(places)]
+        place = np.append(_ranks(map(_place, moments.ids)), -1)[np.concatenate(places)]
+        label = np.append(_ranks(map(_label, names.ids)), -1)[label]
     order, starts = _by_sequence(person, label, place, code)
     owner = person[order[starts]]
     first = np.flatnonzero(np.diff(owner, prepend=-1))
@@ -242,22 +243,28 @@ def read_rows(rows: Iterator[RawBatch], states: StateSet, columns: Columns) -> S
     )
 
 
-def _ranks(values: Sequence[Any]) -> NDArray[np.int64]:
-    """Where each value stands among all: numbers by value, before texts byte by byte.
-
-    A text that says a whole number is one, because in a CSV file all numbers are texts.
-    """
-    keys = [_place(value) for value in values]
-    known = {key: rank for rank, key in enumerate(sorted(set(keys)))}
-    return np.array([known[key] for key in keys], np.int64)
+def _ranks(keys: Iterable[Any]) -> NDArray[np.int64]:
+    """Where each key stands among all."""
+    found = list(keys)
+    known = {key: rank for rank, key in enumerate(sorted(set(found)))}
+    return np.array([known[key] for key in found], np.int64)
 
 
 def _place(value: Any) -> tuple[int, Any, bytes]:
+    """Numbers by value, before texts byte by byte.
+
+    A text that says a whole number is one, because in a CSV file all numbers are texts.
+    """
     if isinstance(value, bytes) and _WHOLE.fullmatch(value):
         return 0, int(value), b""
     if isinstance(value, bytes | tuple):
         return 1, 0, id_bytes(value)
     return 0, value, b""
+
+
+def _label(value: Any) -> tuple[Any, ...]:
+    """As `_place`, but different labels never tie: 7 comes before "07", and that before "7"."""
+    return *_place(value), repr(value) if isinstance(value, bytes | tuple) else ""
 
 
 def _by_sequence(
@@ -266,8 +273,8 @@ def _by_sequence(
     """Rows in order of person, sequence and place, and where sequences start; −1 is nobody.
 
     States at the same place come in the order of the states. The sequences of a person come in the
-    order of that person's own rows: labels are numbered by whoever used them first, and other
-    people must not decide about an order.
+    order of their first places, and at the same place in that of their labels: other people, and
+    where rows stand if there is a column for their order, must not decide about it.
     """
     order = np.lexsort((code, place, label, person))
     order = order[np.searchsorted(person[order], 0) :]
@@ -275,7 +282,7 @@ def _by_sequence(
     new = (np.diff(here, prepend=-1) != 0) | (np.diff(named, prepend=-2) != 0)
     starts = np.flatnonzero(new)
     lengths = np.diff(np.append(starts, len(order)))
-    turn = np.lexsort((order[starts], here[starts]))  # sorting is stable: first rows come first
+    turn = np.lexsort((place[order[starts]], here[starts]))  # stable: then by label
     lengths, old = lengths[turn], starts[turn]
     starts = np.cumsum(lengths) - lengths
     return order[np.repeat(old - starts, lengths) + np.arange(len(order))], starts
