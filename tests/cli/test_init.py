@@ -48,7 +48,6 @@ def test_a_parquet_file_whose_pages_are_destroyed_still_has_its_footer(call, tmp
         (b"\xef\xbb\xbfa,b\n", ("a", "b")),
         (b"a;b;c\r\n1;2;3\r\n", ("a", "b", "c")),
         (b"\n\na\tb\n", ("a", "b")),
-        (b'"two\nlines",b\nx,y', ("two\nlines", "b")),
         (b",a,b\n0,x,y\n", ("a", "b")),  # the index that pandas writes has no name
         (b"a,b", ("a", "b")),
     ],
@@ -80,6 +79,8 @@ def test_headers(call, tmp_path, content, names):
         ),
         ("d.csv", b"\xe4,b\n", "not UTF-8 text. If it is Latin-1: --encoding latin-1"),
         ("d.csv", b"PK\x03\x04SECRET", "a spreadsheet with another name"),
+        ("d.csv", b'id,"score\nSECRET,3\nbob,"4"\n', "remove it or rename the column"),
+        ("d.csv", b'x;"y\nSECRET;2"\n3;4\n', "remove it or rename the column"),
         ("d.csv", b"", "is empty"),
         ("d.xlsx", b"PK\x03\x04", "is a spreadsheet. Export the table as CSV"),
         ("d.por", b"ASCII SPSS PORT FILE", "an SPSS file"),
@@ -93,12 +94,6 @@ def test_what_is_no_header_is_refused_without_repeating_it(call, tmp_path, name,
     code, out, err = call("init", tmp_path / name, "-o", tmp_path / "s.toml")
     assert code == 2 and told in err and "SECRET" not in out + err
     assert not (tmp_path / "s.toml").exists()
-
-
-def test_a_name_that_goes_over_lines_is_remarked_on(call, tmp_path):
-    (tmp_path / "d.csv").write_text('x;"y\n1;2"\n3;4\n')
-    code, out, err = call("init", tmp_path / "d.csv", "--levels", "x,y", "-o", tmp_path / "s.toml")
-    assert code == 0 and "a name goes over several lines" in " ".join((out + err).split())
 
 
 def test_without_levels_there_are_places_to_fill_in(call, tmp_path):

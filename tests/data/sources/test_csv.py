@@ -41,7 +41,7 @@ def rows(path: Any, schema: Schema = SCHEMA) -> list[tuple[int, ...]]:
         b"a, b\nyes, 1\nno,2\n",
         b"b;a\n1;yes\n2;no\n",
         b"b\ta\n1\tyes\n2\tno",
-        b'x,"long\nname, really",b,a,\n,"q\nr",1,yes,\n"""",z,2,no,\n',
+        b'x,"long name, really",b,a,\n,"q\nr",1,yes,\n"""",z,2,no,\n',
         b"a,b,caf\xe9\nyes,1,\xff\nno,2,\xfe\n",
         b"a,b,,\nyes,1,,\nno,2,,\n",
     ],
@@ -53,6 +53,13 @@ def test_ways_to_write_the_same_rows(tmp_path: Path, text: bytes) -> None:
     packed = tmp_path / "t.csv.gz"
     packed.write_bytes(gzip.compress(text))
     assert rows(packed) == [(2, 1), (1, 2)]
+
+
+def test_a_wanted_name_over_two_lines(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes(b'a,"b\r\nreally"\r\nyes,1\r\nno,2\r\n')
+    schema = Schema({"a": ["?", "no", "yes"], "b\r\nreally": 5})
+    assert rows(path, schema) == [(2, 1), (1, 2)]
 
 
 def test_ragged_rows_come_last_as_missing(tmp_path: Path) -> None:
@@ -350,7 +357,8 @@ def test_no_record_makes_a_file_utf_16(tmp_path: Path, end: bytes) -> None:
 def test_a_header_without_end(tmp_path: Path, text: bytes) -> None:
     path = tmp_path / "t.csv"
     path.write_bytes(text)
-    assert problem(path) == "path: 'FILE': the first line cannot be read as a list of column names."
+    told = "path: 'FILE': the first line cannot be read as a list of column names. If a quote in it"
+    assert problem(path).startswith(told)
 
 
 def test_not_gzip(tmp_path: Path) -> None:

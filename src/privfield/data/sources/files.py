@@ -25,7 +25,7 @@ from privfield.data.sources.base import (
 )
 from privfield.data.sources.csv import CsvFile, Part, QuotedLines
 from privfield.data.sources.encodings import check_encoding, not_text
-from privfield.data.sources.header import DELIMITERS, first_record, read_header
+from privfield.data.sources.header import DELIMITERS, first_line, read_header
 from privfield.data.sources.partitions import InFolders, files_below, partitions
 from privfield.data.sources.paths import is_remote
 from privfield.data.sources.survey import SurveyFile
@@ -119,7 +119,7 @@ def column_names(path: str, encoding: str | None = None) -> tuple[list[str], lis
         about = _schema(first).names if _kind(first) == "parquet" else None
         names = list(survey_metadata(first).column_names if about is None else about)
     else:
-        start = guarded(lambda: first_record(first), f"path: {first!r} cannot be read.")
+        start = guarded(lambda: first_line(first), f"path: {first!r} cannot be read.")
         letters = "utf-8" if encoding is None else check_encoding(encoding)
         header = read_header(start, f"path: {first!r}", letters)
         if len(header.cells) == 1 and any(mark in header.cells[0] for mark in ":^~"):
@@ -139,8 +139,6 @@ def column_names(path: str, encoding: str | None = None) -> tuple[list[str], lis
         raise InputError(f"{where} names a column twice; {doubts}")
     unnamed = len(names) - len(kept)
     remarks = [f"{counted(unnamed, 'column')} without a name left out"] * bool(unnamed)
-    if any("\n" in name for name in kept):
-        remarks.append("a name goes over several lines (if it should not, remove the quote in it)")
     kept += [name for name in partitions(first, path) if name not in kept]
     return kept, remarks
 

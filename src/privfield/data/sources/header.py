@@ -1,7 +1,7 @@
 """The first record of a CSV file: the names of its columns, which are public.
 
-Which of the delimiters cuts it is decided line by line, so that a quote in a name, which under
-another delimiter would open a field, never makes records part of the header.
+It is the first line. It goes on to the next one only inside a quote, and only as far as it spells a
+wanted name: otherwise a stray quote would make records part of it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from privfield.errors import InputError
 MOST_BYTES = 2**20  # of a header
 DELIMITERS = "commas, semicolons, tabs or |"
 _DELIMITERS = (",", ";", "\t", "|")
-_MOST_LINES = 200
+_LINE_END = re.compile(r"[\r\n]")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _SPREADSHEETS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
 
@@ -46,11 +46,18 @@ class Header:
 
     def merit(self, wanted: Sequence[str]) -> tuple[int, bool, int, bool]:
         """How well it explains the lines: wanted names, and then cells that end with a line."""
-        begun = self.cells[-1] if self.open else ""
-        known = sum(map(bool, self.positions(wanted)))
-        known += bool(begun) and any(name.startswith(begun) for name in wanted)
+        known = sum(map(bool, self.positions(wanted))) + self._begins(wanted)
         several = len(self.cells) > 1 and not self.open
         return known, several, len(self.cells), not self.open
+
+    def fits(self, wanted: Sequence[str]) -> bool:
+        """Whether every name over several lines is a wanted one, or begins one while it is open."""
+        whole = self.cells[:-1] if self.open else self.cells
+        over = set(filter(_LINE_END.search, whole))
+        return over <= set(wanted) and self._begins(wanted) == self.open
+
+    def _begins(self, wanted: Sequence[str]) -> bool:
+        return self.open and any(name.startswith(self.cells[-1]) for name in wanted)
 
 
 def read_header(
@@ -69,7 +76,11 @@ def read_header(
         raise InputError(f"{where} is empty.")
     found = _found(lines, encoding, wanted)
     if found is None or above + found.length >= MOST_BYTES:
-        raise InputError(f"{where}: the first line cannot be read as a list of column names.")
+        raise InputError(
+            f"{where}: the first line cannot be read as a list of column names. If a quote in it "
+            "stays open, remove it or rename the column: a name over several lines is read only "
+            "with a schema that has it, written by hand."
+        )
     used = above + found.length
     return Header(found.delimiter, found.cells, used, used >= len(start), found.is_text)
 
@@ -84,12 +95,19 @@ def _lines(start: bytes) -> tuple[list[str], int]:
 
 def _found(lines: Sequence[str], encoding: str, wanted: Sequence[str]) -> Header | None:
     """The header, of as few lines as will do; None where they leave a quote open."""
-    for count in range(1, min(len(lines), _MOST_LINES) + 1):
-        tried = [_cut(lines[:count], delimiter, encoding) for delimiter in _DELIMITERS]
-        best = max(filter(None, tried), key=lambda each: each.merit(wanted), default=None)
+    found = _cuts(lines[:1], _DELIMITERS, encoding)
+    for count in range(2, len(lines) + 2):
+        best = max(found, key=lambda each: each.merit(wanted), default=None)
         if best is None or not best.open:
             return best
+        going = [each.delimiter for each in found if each.open and each.fits(wanted)]
+        found = [each for each in _cuts(lines[:count], going, encoding) if each.fits(wanted)]
     return None
+
+
+def _cuts(lines: Sequence[str], delimiters: Sequence[str], encoding: str) -> list[Header]:
+    tried = (_cut(lines, delimiter, encoding) for delimiter in delimiters)
+    return [header for header in tried if header is not None]
 
 
 def _cut(lines: Sequence[str], delimiter: str, encoding: str) -> Header | None:
@@ -106,20 +124,14 @@ def _cut(lines: Sequence[str], delimiter: str, encoding: str) -> Header | None:
     return Header(delimiter, cells, sum(map(len, used)), is_text=legal, open=is_open)
 
 
-def first_record(path: str) -> bytes:
-    """Bytes up to the end of the header: what follows stays unread, even in a pipe."""
+def first_line(path: str) -> bytes:
+    """Bytes up to the end of the first line: what follows stays unread, even in a pipe."""
     found = bytearray()
     with open(path, "rb", buffering=0) as raw:
         packed = path.lower().endswith(".gz")
         with gzip.open(raw) if packed else nullcontext(raw) as file:
             while len(found) < MOST_BYTES and (byte := file.read(1)):
                 found += byte
-                if byte == b"\n" and _is_whole(bytes(found)):
+                if byte == b"\n" and _lines(bytes(found))[0]:
                     break
     return bytes(found)
-
-
-def _is_whole(start: bytes) -> bool:
-    """Whether lines hold a header, or so many that they hold none."""
-    lines, _ = _lines(start)
-    return bool(lines) and (len(lines) >= _MOST_LINES or _found(lines, "utf-8", ()) is not None)
