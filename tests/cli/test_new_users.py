@@ -138,6 +138,28 @@ def test_people_outside_the_network(call, desk):
     assert spent[0] == 0 and json.loads(spent[1])["cost"]
 
 
+def test_what_counts_as_positive_is_said_and_can_be_named(call, desk):
+    ring = [f"p{k}" for k in range(40)]
+    pairs = zip(ring, ring[1:] + ring[:1], strict=True)
+    (desk / "edges.csv").write_text("".join(f"{a},{b}\n" for a, b in pairs))
+    for name, no, yes in (("numbers", 0, 1), ("words", "nein", "ja"), ("codes", 1, 2)):
+        (desk / f"{name}.csv").write_text(
+            "".join(f"{who},{yes if k < 20 else no}\n" for k, who in enumerate(ring))
+        )
+    line = ("-e", "5", "--insecure-seed", "1", "--yes", "--force", "--json", "-o", "p.pf")
+    code, plain, err = call("peer", "edges.csv", "numbers.csv", *line)
+    assert code == 0 and "numbers above 0, yes, true, y and t count as positive" in err
+    code, same, err = call("peer", "edges.csv", "words.csv", "--positive", "ja", *line)
+    assert code == 0 and same == plain
+    assert "Outcomes  'ja' counts as positive, all else as negative" in err
+    two = ("--positive", "2,3", "--positive", "positiv")
+    code, same, err = call("peer", "edges.csv", "codes.csv", *two, *line)
+    assert same == plain and "'2', '3' and 'positiv' count as positive" in err
+    code, _, err = call("peer", "edges.csv", "codes.csv", "--positive", "", *line)
+    assert code == 2 and "--positive must name values" in err
+    assert "an empty cell" in " ".join(call("peer", "--help")[1].split())
+
+
 def test_a_network_in_latin_1(call, desk):
     (desk / "edges.csv").write_bytes("Jürg,Zoë\nZoë,Ann\n".encode("latin-1"))
     (desk / "who.csv").write_bytes("Jürg,1\nZoë,0\nAnn,1\n".encode("latin-1"))

@@ -17,9 +17,11 @@ Example:  [bold]privfield peer edges.csv outcomes.csv --epsilon 1 -o peer.pf[/bo
 
 Outcomes are protected. The network is not: who is in it and who knows whom is taken as public.
 EDGES has two columns of node names (CSV), or is GML, GraphML or Pajek; OUTCOMES has a node and its
-outcome per line: 1/0, yes/no, true/false. A node without an outcome stops the command, unless
---missing negative reads it as negative: right for a list of positives. Outcomes of people who are
-not in the network are ignored: without contacts they say nothing about the effect.
+outcome per line. Numbers above 0 and the words yes, true, y and t count as positive, everything
+else as negative, an empty cell too; with --positive ja the values it names count as positive, and
+nothing else. A node that is not listed stops the command, unless --missing negative reads it as
+negative: right for a list of positives. Outcomes of people who are not in the network are ignored:
+without contacts they say nothing about the effect.
 """
 _MISSING = {"ignore": "ignore", "negative": "negative", "refuse": "error"}  # as in Python
 
@@ -44,10 +46,14 @@ def peer(
         str,
         options.text(
             "ignore|negative|refuse",
-            "ignore: outcomes of people outside the network; negative: nodes without an outcome "
+            "ignore: outcomes of people outside the network; negative: nodes that are not listed "
             "are read so as well; refuse: stop at either.",
         ),
     ] = "ignore",
+    positive: Annotated[
+        list[str] | None,
+        options.text("V", "The values that count as positive, such as ja or 2, or ja,positiv."),
+    ] = None,
     prevalence: Annotated[
         float | None, options.positive("P", "A public guess of the share.")
     ] = None,
@@ -92,6 +98,8 @@ def peer(
         note("Protected: each outcome. Not protected: the network, and who is in it.")
     note(f"Spending  {purse.spending()}, for one outcome out of {network.nodes:,} (flip-outcome)")
     note(f"Ledger    {purse.preview()}")
+    counting = _positive(positive)
+    note(f"Outcomes  {_outcome_rule(counting)}")
     remark_on_delta(budget, network.nodes)
     learner = PeerEffect(
         budget,
@@ -99,6 +107,7 @@ def peer(
         scaling=scaling,
         field=field,
         missing=_MISSING[missing],
+        positive=counting,
         prevalence=prevalence,
         bounds=_pair(bounds),
         job=purse.job,
@@ -141,6 +150,29 @@ def peer(
     text = learner.summary().replace("field=True", "--field")
     say(text.replace("bounds=(-3, 3)", "--bounds=-3,3"))
     note(f"Wrote {target}. Next, at no further cost: privfield report {target} -o report.html")
+
+
+def _positive(given: list[str] | None) -> list[str] | None:
+    from privfield.errors import InputError
+
+    if not given:
+        return None
+    values = [value.strip() for text in given for value in text.split(",")]
+    if not all(values):
+        raise InputError("--positive must name values, such as --positive ja or ja,positiv.")
+    return values
+
+
+def _outcome_rule(positive: list[str] | None) -> str:
+    """Which values count as positive: a rule for each outcome that everybody may know."""
+    if positive is None:
+        return (
+            "numbers above 0, yes, true, y and t count as positive, everything else as negative; "
+            "--positive says otherwise"
+        )
+    *more, last = map(repr, positive)
+    listed = f"{', '.join(more)} and {last} count" if more else f"{last} counts"
+    return f"{listed} as positive, all else as negative"
 
 
 def _pair(text: str | None) -> tuple[float, float] | None:
