@@ -25,6 +25,7 @@ MISTAKES = [
     (f"{FIT} --method moments", "needs two levels of every variable. Use auto or frank-wolfe."),
     (f"{FIT} --total 3", "--total needs --ledger: a file that remembers what was spent."),
     ("fit t.csv -s s.toml -e 1 -o .", "is a folder; a file name is needed."),
+    ("fit t.csv -s flat.toml -e 1 --yes -o m.pf", "no variable has two levels, so there is"),
     ("fit t.csv -s open.toml -e 1 -o m.pf", " is not filled in yet: write what 'a' may hold"),
     ("sample ising.pf -n 3 -o rows.xlsx", "--output must end in .csv, .parquet, .pq"),
     ("sample ising.pf -n 3 -o /proc/rows.csv", "--output: cannot write in '/proc'"),
@@ -56,6 +57,7 @@ def test_mistakes(call, tmp_path, monkeypatch, line, told):
     Path("t.csv.json").write_text("a,b\n1,2\n")
     Path("flat.json").write_text('["a", "b"]')
     pf.Schema({"a": 3, "b": 3}).write("s.toml")
+    pf.Schema({"a": 1, "b": 1}).write("flat.toml")
     assert call("init", "t.csv", "-o", "open.toml")[0] == 0
     text = Path("open.toml").read_text()
     Path("open.toml").write_text(text[: text.index("\n[variables.b]")] + "\n")

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 import privfield as pf
@@ -158,6 +159,30 @@ def test_what_counts_as_positive_is_said_and_can_be_named(call, desk):
     code, _, err = call("peer", "edges.csv", "codes.csv", "--positive", "", *line)
     assert code == 2 and "--positive must name values" in err
     assert "an empty cell" in " ".join(call("peer", "--help")[1].split())
+
+
+def test_a_hopeless_study_is_called_so_to_its_end(call, desk):
+    rows = np.random.default_rng(0).integers(0, 2, (100, 3))
+    (desk / "t.csv").write_text("a,b,c\n" + "".join(f"{a},{b},{c}\n" for a, b, c in rows))
+    pf.Schema(dict.fromkeys("abc", 2)).write("s.toml")
+    line = ("fit", "t.csv", "-s", "s.toml", "-e", "0.001", "-d", "1e-6", "--yes", "-o", "m.pf")
+    code, out, err = call(*line, "--insecure-seed", "1")
+    assert code == 0 and "linked" not in out and "3 variables; what is related is likely" in out
+    assert "which links stand out" not in err and "more rows or a larger budget" in err
+    asked = ("query", "m.pf", "P(a=1 | b=1)")
+    assert "P(a=1 | b=1) is not known (0 to 1, 95%)\n" in call(*asked)[1]
+    told = json.loads(call(*asked, "--json")[1])
+    assert (told["low"], told["high"]) == (0, 1) and 0 <= told["estimate"] <= 1
+
+
+def test_a_hopeless_peer_effect_is_called_so(call, desk):
+    ring = range(50)
+    (desk / "edges.csv").write_text("".join(f"p{k},p{(k + 1) % 50}\n" for k in ring))
+    (desk / "out.csv").write_text("".join(f"p{k},{k % 2}\n" for k in ring))
+    line = ("peer", "edges.csv", "out.csv", "--yes", "--force", "-o", "p.pf")
+    assert "Next to nothing" not in call(*line, "-e", "5")[2]
+    code, _, err = call(*line, "-e", "0.001")
+    assert code == 0 and "Next to nothing can be learned" in err
 
 
 def test_a_network_in_latin_1(call, desk):

@@ -308,6 +308,14 @@ def test_chains():
     assert "carries no card" in Page(build_page(bare)).text
 
 
+def test_a_hopeless_peer_effect_has_the_banner():
+    model = pf.NetworkIsing(nx.to_numpy_array(nx.cycle_graph(4)) / 2, 0.4)
+    for high in (5.0, 1.0):
+        card = Card(intervals={"beta": (0.4, 0.0, high)})
+        text = Page(build_page(model, card=card)).text
+        assert ("Nothing can be learned from this number" in text) is (high == 5)
+
+
 def test_peer_effects():
     ring = nx.cycle_graph(20)
     peer = pf.PeerEffect(pf.PureDP(1)).fit(ring, {node: node < 10 for node in ring})

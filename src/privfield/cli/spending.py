@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from privfield.privacy.ledger import Ledger
 
 
+HOPELESS = "Next to nothing can be learned: noise will drown what is related."
 _WEAK = 7  # the ε from which somebody who knows all else may guess right in 999 of 1000 cases
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from privfield.estimation.uncertainty.counted import MarginalInterval
 from privfield.learners.peer_summary import NO_FIELD, OUTSIDE, OUTSIDE_TEXT, odds_factor, range_text
 from privfield.mechanisms.chains.measurements import ChainMeasurements
+from privfield.mechanisms.peers.forecast import BOUND
 from privfield.models.card import Card
 from privfield.models.chain import ChainModel
 from privfield.models.network import NetworkIsing
@@ -16,6 +17,11 @@ from privfield.reporting import sentences as words
 from privfield.reporting.content import Content, bars, common, grey, privacy_tile
 
 _MOST_STATES = 60
+NOTHING = (
+    "Nothing can be learned from this number about a peer effect: the interval holds about all "
+    "effects that were looked for. That is no evidence that there is none. More people or a larger "
+    "privacy budget would be needed."
+)
 
 
 def chain_page(
@@ -102,6 +108,8 @@ def peer_page(model: NetworkIsing, card: Card | None, title: str | None) -> Cont
     coupling = float(np.median(model.couplings.data)) if edges else 0.0
     interval = known.get("beta")
     outside = interval is not None and range_text(*interval[1:]) == OUTSIDE
+    if interval is not None and interval[2] - interval[1] > 0.95 * BOUND:
+        page["nothing"] = NOTHING
     texts = [OUTSIDE_TEXT if outside else _odds(model.beta, interval, coupling, level)]
     if "field" not in known and model.field == 0:
         texts.append(NO_FIELD)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from privfield.cli.arguments import options
 from privfield.cli.terminal.console import note, say, say_json
+
+if TYPE_CHECKING:
+    from privfield.data.network.public import PublicNetwork
+    from privfield.privacy.budgets import Budget
 
 HELP = """Estimate a peer effect: one sensitive outcome per node of a public network.
 
@@ -72,7 +76,7 @@ def peer(
     """Say what is protected, spend, estimate, write."""
     from privfield.cli.arguments.budget import read_budget
     from privfield.cli.arguments.files import check_output, in_options
-    from privfield.cli.spending import Spending, remark_on_delta, warn_of_seed
+    from privfield.cli.spending import HOPELESS, Spending, remark_on_delta, warn_of_seed
     from privfield.data.network.edge_files import read_edge_file
     from privfield.data.network.outcomes import open_outcomes, read_outcome_file
     from privfield.data.network.read import read_network
@@ -119,7 +123,8 @@ def peer(
             open_outcomes(listed, network.names, _MISSING[missing])
         if missing == "ignore":
             _tell_strangers(len(listed.keys() - set(network.names)))
-        with purse.pay(learner, yes):
+        doubt = HOPELESS if _is_hopeless(network, budget) else ""
+        with purse.pay(learner, yes, doubt=doubt):
             learner.fit(network, listed)
             if learner.model_ is None:
                 raise InputError("--method: this method found no β; nothing was written.")
@@ -150,6 +155,23 @@ def peer(
     text = learner.summary().replace("field=True", "--field")
     say(text.replace("bounds=(-3, 3)", "--bounds=-3,3"))
     note(f"Wrote {target}. Next, at no further cost: privfield report {target} -o report.html")
+
+
+def _is_hopeless(network: PublicNetwork, budget: Budget) -> bool:
+    """Whether even the best method would say next to nothing."""
+    from privfield.errors import InputError
+    from privfield.mechanisms.forecasting.choose import choose
+    from privfield.mechanisms.forecasting.networks import facts_of
+    from privfield.mechanisms.forecasting.study import Study
+    from privfield.planning.verdict import is_hopeless
+    from privfield.privacy.adjacency import Adjacency
+
+    try:
+        facts = facts_of(network)
+    except InputError:  # no edges
+        return True
+    study = Study("peer", network.nodes, budget, Adjacency.FLIP_OUTCOME, network=facts)
+    return is_hopeless(choose(study), study)
 
 
 def _positive(given: list[str] | None) -> list[str] | None:

@@ -49,4 +49,4 @@ def query(
         say(f"{asked} = {answer.estimate:.4g}")
         note(f"{answer.note[:1].upper()}{answer.note[1:]}.")
     else:
-        say(f"{asked} = {answer!r}")
+        say(f"{asked} {'is' if answer.says_nothing else '='} {answer!r}")
