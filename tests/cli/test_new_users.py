@@ -168,7 +168,7 @@ def test_a_hopeless_study_is_called_so_to_its_end(call, desk):
     line = ("fit", "t.csv", "-s", "s.toml", "-e", "0.001", "-d", "1e-6", "--yes", "-o", "m.pf")
     code, out, err = call(*line, "--insecure-seed", "1")
     assert code == 0 and "linked" not in out and "3 variables; what is related is likely" in out
-    assert "which links stand out" not in err and "more rows or a larger budget" in err
+    assert "which links stand out" not in err and "more rows or a larger budget are needed." in err
     asked = ("query", "m.pf", "P(a=1 | b=1)")
     assert "P(a=1 | b=1) is not known (0 to 1, 95%)\n" in call(*asked)[1]
     told = json.loads(call(*asked, "--json")[1])
@@ -183,6 +183,21 @@ def test_a_hopeless_peer_effect_is_called_so(call, desk):
     assert "Next to nothing" not in call(*line, "-e", "5")[2]
     code, _, err = call(*line, "-e", "0.001")
     assert code == 0 and "Next to nothing can be learned" in err
+
+
+def test_the_ledger_says_in_epsilon_what_is_left(call, desk):
+    assert call("init", "t.csv", "--levels", "0,1", "-o", "s.toml")[0] == 0
+    line = ("fit", "t.csv", "-s", "s.toml", "-d", "1e-5", "--yes", "--ledger", "l")
+    line = (*line, "--cliques", "all-pairs", "--force", "-o", "m.pf")
+    code, out, _ = call(*line, "-e", "1", "--total", "2,1e-5")
+    words = r"ε = (\S+) at δ = 1e-05 with Gaussian noise or ε = (\S+) with Laplace noise \(ρ"
+    left = re.search(words, out)
+    assert code == 0 and f"Remaining  {left[0]}" in call("ledger", "l")[1]
+    assert json.loads(call("ledger", "l", "--json")[1])["remaining_epsilon"] == float(left[1])
+    assert left[2] == "1"  # small tables have Laplace noise, and pure costs add up
+    assert call(*line, "-e", "1.002")[0] == 3
+    code, out, err = call(*line, "-e", "1")
+    assert code == 0 and left[0] in err
 
 
 def test_a_network_in_latin_1(call, desk):

@@ -67,7 +67,7 @@ def fit(
 ) -> None:
     """Check, forecast, ask, spend, estimate, write."""
     from privfield.checks import check_bytes
-    from privfield.cli.arguments.budget import in_words, read_budget
+    from privfield.cli.arguments.budget import left_in, read_budget
     from privfield.cli.arguments.cliques import read_cliques
     from privfield.cli.arguments.files import check_output, named_data, open_data, read_schema
     from privfield.cli.commands.learners import (
@@ -164,13 +164,11 @@ def fit(
     after = purse.summary()
     if after is not None and purse.ledger is not None:
         before = "" if after["jobs"] else ", charged before"
-        left = in_words(purse.ledger.remaining)
-        say(f"Ledger: {ledger}, job {purse.job}{before}; {left} left.")
-    aim = "Do not expect links to stand out: more rows or a larger budget are needed. All that is left"
-    note(
-        f"{aim if doubt else 'Next, which links stand out'}, at no further cost: "
-        f"privfield report {target} -o report.html"
-    )
+        say(f"Ledger: {ledger}, job {purse.job}{before}; {left_in(purse.ledger)} left.")
+    if doubt:
+        note("Do not expect links to stand out: more rows or a larger budget are needed.")
+    aim = "what there is" if doubt else "which links stand out"
+    note(f"Next, {aim}, at no further cost: privfield report {target} -o report.html")
 
 
 def _promise_error(ways: Sequence[Forecast], study: Study, open_choice: bool) -> float | None:
