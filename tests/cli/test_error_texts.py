@@ -44,6 +44,7 @@ MISTAKES = [
     ("demo -o t.csv", "is a file; a folder is needed."),
     ("demo -o full", "--output: the folder 'full' is not empty. Add --force to use it."),
     ("demo -o /proc/demo", "--output: cannot make '/proc/demo'"),
+    ("init t.csv --levels= -o o.toml", "--levels must list at least two different levels"),
     ("init t.csv --ordered -o o.toml", "--ordered needs the levels: --levels 1-6, from least"),
     ("peer e.csv o.csv -e 1 --missing drop -o p.pf", "--missing must be one of ignore, negative"),
 ]

@@ -92,7 +92,8 @@ def test_a_table_in_latin_1_with_bars(call, desk):
     code, _, err = call("init", "items.txt", "--levels", "nein,ja", "-o", "s.toml")
     assert code == 2 and "not UTF-8 text. If it is Latin-1: --encoding latin-1" in err
     latin = ("--encoding", "latin-1")
-    assert call("init", "items.txt", "--levels", "nein,ja,ä", "-o", "s.toml", *latin)[0] == 0
+    code, _, err = call("init", "items.txt", "--levels", "nein,ja,ä", "-o", "s.toml", *latin)
+    assert code == 0 and "privfield check items.txt --schema s.toml --encoding latin-1" in err
     assert pf.Schema.read("s.toml").names == ("Müde", "schläfrig")
     code, out, _ = call("check", "items.txt", "-s", "s.toml", *latin, "--json")
     assert code == 0 and [v["unknown"] for v in json.loads(out)["variables"]] == [0, 0]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 
 from privfield.privacy.budgets import ZCDP, ApproxDP, Budget, Cost, PureDP
 from privfield.privacy.conversions import epsilon_for, order_for, rho_for
@@ -115,8 +116,13 @@ def largest_epsilons(
             rho, delta = left.exact_rho, total.exact_delta
             order = order_for(total.exact_epsilon, split.converting(total))
             pure = max(pure, sqrt_below(2 * rho), order * rho)
-            gaussian = _below(left.epsilon_at(delta), lambda e: ApproxDP(e, delta).exact_rho <= rho)
+            fits = partial(_costs_at_most, rho, delta)
+            gaussian = _below(left.epsilon_at(delta), fits)
     return gaussian, _below(float(pure), lambda e: e <= pure)
+
+
+def _costs_at_most(rho: Fraction, delta: Fraction, epsilon: Fraction) -> bool:
+    return ApproxDP(epsilon, delta).exact_rho <= rho
 
 
 def _below(value: float, fits: Callable[[Fraction], bool]) -> float | None:

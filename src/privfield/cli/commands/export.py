@@ -23,7 +23,8 @@ graphml: Cytoscape, Gephi, igraph. json: networkx node-link. uai: inference prog
 matrix as CSV for R, and thresholds in a second file next to it. r: one .R file with weights,
 intervals, thresholds and communities, which builds a qgraph plot and a list as bootnet's. jasp:
 synthetic people as CSV, which JASP's network module reads. centrality: CSV, a row per variable.
-card: what a disclosure board or a registry of releases asks, as JSON and as a page next to it. In
+card: what a disclosure board or a registry of releases asks, as JSON and as a page next to it:
+card.json and card.html, study.json and study.card.html. In
 graphml, json and r edges carry the model's weight and, where it is known, the estimate that is not
 shrunk with its interval (low, high; an end that is not there is infinite), and its verdict.
 """
@@ -56,7 +57,7 @@ def export(
     target = check_output(named, force, (".json",) if to == "card" else ())
     files = [target]
     if to == "card":
-        files.append(check_output(str(target.with_suffix(".html")), force))
+        files.append(check_output(str(page_path(target)), force))
     if to == "qgraph":
         files.append(check_output(str(thresholds_path(target)), force))
     found = load_model(model) if to == "card" else load_field(model)
@@ -118,6 +119,12 @@ def _export_r(model: Model, target: Path) -> None:
     for place, row in enumerate(model.centrality(), 1):
         groups.setdefault(f"community {row.community}", []).append(place)
     write_r(model, target, numbers, verdicts, groups, all(edge.signed for edge in edges))
+
+
+def page_path(card: Path) -> Path:
+    """Where the page goes that belongs to a card: not where a report of that name would be."""
+    stem = card.stem if card.stem.lower().endswith("card") else f"{card.stem}.card"
+    return card.with_name(f"{stem}.html")
 
 
 def thresholds_path(weights: Path) -> Path:
