@@ -37,6 +37,26 @@ MISTAKES = [
         "sample ising.pf -n 3 --copies 2 --method balanced -o r.csv",
         "rows of --copies are independent, as rules for combining them ask; leave it.",
     ),
+    ("report ising.pf -o r.pdf", "--output must end in .html, .htm; got 'r.pdf'"),
+    ("compare ising.pf ising.pf -o r.pdf", "--output must end in .html, .htm; got 'r.pdf'"),
+    ("export ising.pf --to r -o w.csv", "--output must end in .R; got 'w.csv'"),
+    ("export ising.pf --to qgraph -o w.R", "--output must end in .csv, .txt; got 'w.R'"),
+    ("report ising.pf --level 0 -o r.html", "it must be a number between 0 and 1, such as 0.95"),
+    ("query ising.pf P(a=1) --level 1", "it must be a number between 0 and 1, such as 0.95"),
+    ("plan t.csv -n 100 -e 1", " is no schema file, which `privfield init` makes from a table."),
+    ("plan s.toml -n 100 -e 1 --max-memory x", "--max-memory must be bytes or text"),
+    (f"{FIT} --cliques a,c", "--cliques: there is no variable 'c'"),
+    ("peer e.csv o.csv -e 1 --scaling x -o p.pf", "--scaling must be one of 'laplacian'"),
+    ("peer e.csv o.csv -e 1 --prevalence 2 -o p.pf", "'--prevalence': it must be a number between"),
+    (
+        "peer e.csv o.csv -e 1 --method mple -o p.pf",
+        "--method must be one of auto, sufficient-statistic, local, objective-perturbation; got",
+    ),
+    ("peer e.csv o.csv -e 1 -y --bounds=1,2 -o p.pf", "--bounds must be two numbers, from −100 to"),
+    (
+        "peer e.csv o.csv -e 1 -y --field --method local -o p.pf",
+        "--field and covariates need --method sufficient-statistic; got 'local'",
+    ),
     ("report chain.pf.csv -o r.html", "M: there is no file 'chain.pf.csv'"),
     ("query chain.pf P(a=1)", "holds a chain of states; this command needs a model of variables."),
     ("export ising.pf --to dot -o g.dot", "--to must be one of graphml, uai, qgraph, json, r"),
@@ -56,6 +76,8 @@ def test_mistakes(call, tmp_path, monkeypatch, line, told):
     monkeypatch.chdir(tmp_path)
     Path("t.csv").write_text("a,b\n1,2\n")
     Path("t.csv.json").write_text("a,b\n1,2\n")
+    Path("e.csv").write_text("a,b\n")
+    Path("o.csv").write_text("a,1\nb,0\n")
     Path("flat.json").write_text('["a", "b"]')
     pf.Schema({"a": 3, "b": 3}).write("s.toml")
     pf.Schema({"a": 1, "b": 1}).write("flat.toml")

@@ -308,6 +308,18 @@ def test_chains():
     assert "carries no card" in Page(build_page(bare)).text
 
 
+def test_the_page_of_a_peer_effect_speaks_of_options_and_of_nodes_alone():
+    star = nx.star_graph(3)
+    star.add_nodes_from(["x", "y"])
+    peer = pf.PeerEffect(pf.PureDP(1), missing="negative").fit(star, {0: 1})
+    assert "2 without contacts, which say nothing about β" in peer.summary()
+    text = Page(build_page(peer.model_)).text
+    assert "--field (in Python field=True) separates the two" in text
+    assert "2 nodes without contacts: such outcomes are protected, too" in text
+    bare = Page(build_page(pf.NetworkIsing([[0, 1], [1, 0]], 0.4))).text
+    assert "without contacts" not in bare
+
+
 def test_a_hopeless_peer_effect_has_the_banner():
     model = pf.NetworkIsing(nx.to_numpy_array(nx.cycle_graph(4)) / 2, 0.4)
     for high in (5.0, 1.0):

@@ -15,6 +15,7 @@ from privfield.models.chain import ChainModel
 from privfield.models.network import NetworkIsing
 from privfield.reporting import sentences as words
 from privfield.reporting.content import Content, bars, common, grey, privacy_tile
+from privfield.words import counted
 
 _MOST_STATES = 60
 NOTHING = (
@@ -113,6 +114,13 @@ def peer_page(model: NetworkIsing, card: Card | None, title: str | None) -> Cont
     texts = [OUTSIDE_TEXT if outside else _odds(model.beta, interval, coupling, level)]
     if "field" not in known and model.field == 0:
         texts.append(NO_FIELD)
+    texts = [_for_both(text) for text in texts]
+    alone = int((np.diff(model.couplings.indptr) == 0).sum())
+    if 0 < alone < len(model.names):
+        texts.append(
+            f"{counted(alone, 'node')} without contacts: such outcomes are protected, too, "
+            "and say nothing about β."
+        )
     parameters = {"beta": (model.beta,), "field": (model.field,), **known}
     page["peer"] = {
         "texts": texts,
@@ -148,6 +156,12 @@ def peer_page(model: NetworkIsing, card: Card | None, title: str | None) -> Cont
     ]
     page["data"] = {"network": None, "edges": None}
     return page
+
+
+def _for_both(text: str) -> str:
+    """Advice for the command line and for Python: a page does not know who reads it."""
+    text = text.replace("field=True", "--field (in Python field=True)")
+    return text.replace("bounds=(-3, 3) allows", "--bounds=-3,3, in Python bounds=(-3, 3), allows")
 
 
 def _odds(

@@ -29,7 +29,11 @@ graphml, json and r edges carry the model's weight and, where it is known, the e
 shrunk with its interval (low, high; an end that is not there is infinite), and its verdict.
 """
 FORMATS = ("graphml", "uai", "qgraph", "json", "r", "jasp", "centrality", "card")
-_CSV = ("qgraph", "jasp", "centrality")
+_SUFFIXES = {  # the first is added to a name without any
+    **dict.fromkeys(("qgraph", "jasp", "centrality"), (".csv", ".txt")),
+    "r": (".R",),
+    "card": (".json",),
+}
 _PEOPLE = 10_000  # synthetic ones, where their number is not public
 
 
@@ -53,8 +57,9 @@ def export(
         raise InputError(f"--to must be one of {', '.join(FORMATS)}; got {to!r}.")
     if ledger is not None and to != "card":
         raise InputError("--ledger is for --to card.")
-    named = output if to not in _CSV or Path(output).suffix else f"{output}.csv"
-    target = check_output(named, force, (".json",) if to == "card" else ())
+    suffixes = _SUFFIXES.get(to, ())
+    bare = suffixes and output and not Path(output).suffix and not Path(output).is_dir()
+    target = check_output(f"{output}{suffixes[0]}" if bare else output, force, suffixes)
     files = [target]
     if to == "card":
         files.append(check_output(str(page_path(target)), force))

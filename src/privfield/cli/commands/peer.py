@@ -27,6 +27,7 @@ nothing else. A node that is not listed stops the command, unless --missing nega
 negative: right for a list of positives. Outcomes of people who are not in the network are ignored:
 without contacts they say nothing about the effect.
 """
+METHODS = ("auto", "sufficient-statistic", "local", "objective-perturbation")
 _MISSING = {"ignore": "ignore", "negative": "negative", "refuse": "error"}  # as in Python
 
 
@@ -41,7 +42,7 @@ def peer(
         bool, typer.Option("--field", help="Estimate a tilt toward positive as well.")
     ] = False,
     method: Annotated[
-        str, options.text("M", "auto, sufficient-statistic, local or objective-perturbation.")
+        str, options.text("M", f"{', '.join(METHODS[:-1])} or {METHODS[-1]}.")
     ] = "auto",
     scaling: Annotated[
         str, options.text("S", "laplacian, mean-degree, regular or none.")
@@ -59,7 +60,7 @@ def peer(
         options.text("V", "The values that count as positive, such as ja or 2, or ja,positiv."),
     ] = None,
     prevalence: Annotated[
-        float | None, options.positive("P", "A public guess of the share.")
+        float | None, options.between("P", "A public guess of the share.")
     ] = None,
     bounds: Annotated[
         str | None, options.text("LOW,HIGH", "Where β is sought, such as -3,3; 0,5 if not given.")
@@ -76,6 +77,7 @@ def peer(
     """Say what is protected, spend, estimate, write."""
     from privfield.cli.arguments.budget import read_budget
     from privfield.cli.arguments.files import check_output, in_options
+    from privfield.cli.arguments.options import as_options
     from privfield.cli.spending import HOPELESS, Spending, remark_on_delta, warn_of_seed
     from privfield.data.network.edge_files import read_edge_file
     from privfield.data.network.outcomes import open_outcomes, read_outcome_file
@@ -88,6 +90,8 @@ def peer(
     from privfield.privacy.released import cost_to_json
 
     budget = read_budget(epsilon, delta, rho)
+    if method not in METHODS:
+        raise InputError(f"--method must be one of {', '.join(METHODS)}; got {method!r}.")
     if missing not in _MISSING:
         raise InputError(f"--missing must be one of {', '.join(_MISSING)}; got {missing!r}.")
     target = check_output(output, force)
@@ -152,8 +156,7 @@ def peer(
             }
         )
         return
-    text = learner.summary().replace("field=True", "--field")
-    say(text.replace("bounds=(-3, 3)", "--bounds=-3,3"))
+    say(as_options(learner.summary().replace("bounds=(-3, 3)", "--bounds=-3,3")))
     note(f"Wrote {target}. Next, at no further cost: privfield report {target} -o report.html")
 
 
@@ -227,7 +230,7 @@ def _in_options() -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        text = str(error).replace('pass missing="', "add --missing ").replace('" to', " to")
+        text = str(error).replace("(-3, 3)", "-3,3").replace("pass missing", "add missing")
         if text.startswith("path: "):
             text = text.replace("path: ", "OUTCOMES: ", 1)
         raise InputError(text) from None
