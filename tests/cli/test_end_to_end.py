@@ -105,7 +105,13 @@ def test_two_models_are_compared(study, tmp_path, call):
 
 def test_sites_are_pooled_and_planned(study, tmp_path, call):
     model, whole = study / "model.pf", tmp_path / "all.pf"
-    code, out, _ = call("pool", model, model, model, "-o", whole, "--overlap", "--json")
+    fit = ("fit", study / "patients.csv", "-s", study / "schema.toml", "-e", "1", "-d", "1e-6")
+    others = [tmp_path / "south.pf", tmp_path / "west.pf"]
+    for other in others:
+        assert call(*fit, "--cliques", "all-pairs", "--yes", "-o", other)[0] == 0
+    code, _, err = call("pool", model, others[0], model, "-o", whole)
+    assert code == 2 and "number 3 is the same release as number 1: name each site once" in err
+    code, out, _ = call("pool", model, *others, "-o", whole, "--overlap", "--json")
     found = json.loads(out)
     assert code == 0 and found["sites"] == 3
     one = pf.load(model).card.cost

@@ -25,6 +25,7 @@ MISTAKES = [
     (f"{FIT} --method moments", "needs two levels of every variable. Use auto or frank-wolfe."),
     (f"{FIT} --total 3", "--total needs --ledger: a file that remembers what was spent."),
     ("fit t.csv -s s.toml -e 1 -o .", "is a folder; a file name is needed."),
+    ("fit t.csv -s flat.toml -e 1 --yes -o m.pf", "no variable has two levels, so there is"),
     ("fit t.csv -s open.toml -e 1 -o m.pf", " is not filled in yet: write what 'a' may hold"),
     ("sample ising.pf -n 3 -o rows.xlsx", "--output must end in .csv, .parquet, .pq"),
     ("sample ising.pf -n 3 -o /proc/rows.csv", "--output: cannot write in '/proc'"),
@@ -36,6 +37,26 @@ MISTAKES = [
         "sample ising.pf -n 3 --copies 2 --method balanced -o r.csv",
         "rows of --copies are independent, as rules for combining them ask; leave it.",
     ),
+    ("report ising.pf -o r.pdf", "--output must end in .html, .htm; got 'r.pdf'"),
+    ("compare ising.pf ising.pf -o r.pdf", "--output must end in .html, .htm; got 'r.pdf'"),
+    ("export ising.pf --to r -o w.csv", "--output must end in .R; got 'w.csv'"),
+    ("export ising.pf --to qgraph -o w.R", "--output must end in .csv, .txt; got 'w.R'"),
+    ("report ising.pf --level 0 -o r.html", "it must be a number between 0 and 1, such as 0.95"),
+    ("query ising.pf P(a=1) --level 1", "it must be a number between 0 and 1, such as 0.95"),
+    ("plan t.csv -n 100 -e 1", " is no schema file, which `privfield init` makes from a table."),
+    ("plan s.toml -n 100 -e 1 --max-memory x", "--max-memory must be bytes or text"),
+    (f"{FIT} --cliques a,c", "--cliques: there is no variable 'c'"),
+    ("peer e.csv o.csv -e 1 --scaling x -o p.pf", "--scaling must be one of 'laplacian'"),
+    ("peer e.csv o.csv -e 1 --prevalence 2 -o p.pf", "'--prevalence': it must be a number between"),
+    (
+        "peer e.csv o.csv -e 1 --method mple -o p.pf",
+        "--method must be one of auto, sufficient-statistic, local, objective-perturbation; got",
+    ),
+    ("peer e.csv o.csv -e 1 -y --bounds=1,2 -o p.pf", "--bounds must be two numbers, from −100 to"),
+    (
+        "peer e.csv o.csv -e 1 -y --field --method local -o p.pf",
+        "--field and covariates need --method sufficient-statistic; got 'local'",
+    ),
     ("report chain.pf.csv -o r.html", "M: there is no file 'chain.pf.csv'"),
     ("query chain.pf P(a=1)", "holds a chain of states; this command needs a model of variables."),
     ("export ising.pf --to dot -o g.dot", "--to must be one of graphml, uai, qgraph, json, r"),
@@ -43,6 +64,7 @@ MISTAKES = [
     ("demo -o t.csv", "is a file; a folder is needed."),
     ("demo -o full", "--output: the folder 'full' is not empty. Add --force to use it."),
     ("demo -o /proc/demo", "--output: cannot make '/proc/demo'"),
+    ("init t.csv --levels= -o o.toml", "--levels must list at least two different levels"),
     ("init t.csv --ordered -o o.toml", "--ordered needs the levels: --levels 1-6, from least"),
     ("peer e.csv o.csv -e 1 --missing drop -o p.pf", "--missing must be one of ignore, negative"),
 ]
@@ -54,8 +76,11 @@ def test_mistakes(call, tmp_path, monkeypatch, line, told):
     monkeypatch.chdir(tmp_path)
     Path("t.csv").write_text("a,b\n1,2\n")
     Path("t.csv.json").write_text("a,b\n1,2\n")
+    Path("e.csv").write_text("a,b\n")
+    Path("o.csv").write_text("a,1\nb,0\n")
     Path("flat.json").write_text('["a", "b"]')
     pf.Schema({"a": 3, "b": 3}).write("s.toml")
+    pf.Schema({"a": 1, "b": 1}).write("flat.toml")
     assert call("init", "t.csv", "-o", "open.toml")[0] == 0
     text = Path("open.toml").read_text()
     Path("open.toml").write_text(text[: text.index("\n[variables.b]")] + "\n")

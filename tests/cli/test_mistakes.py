@@ -32,7 +32,7 @@ MISTAKES = [
     ),
     ("fit patients.xlsx -s schema.toml", "is a spreadsheet. Export the table as CSV (UTF-8)"),
     ("fit patients.csv -s scheme.toml", "there is no schema file 'scheme.toml'. Did you mean"),
-    ("fit patients.csv -s patients.csv", "not valid TOML"),
+    ("fit patients.csv -s patients.csv", "is no schema file, which"),
     ("fit waved.csv -s schema.toml", "must be separated by commas, semicolons, tabs or |"),
     ("fit patients.csv -s schema.toml --encoding utf-16", "--encoding must be utf-8, or one with"),
     ("fit patients.csv -s schema.toml --encoding latin-1 --spark local", "leave out --spark"),

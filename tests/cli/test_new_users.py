@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 import privfield as pf
@@ -91,7 +92,8 @@ def test_a_table_in_latin_1_with_bars(call, desk):
     code, _, err = call("init", "items.txt", "--levels", "nein,ja", "-o", "s.toml")
     assert code == 2 and "not UTF-8 text. If it is Latin-1: --encoding latin-1" in err
     latin = ("--encoding", "latin-1")
-    assert call("init", "items.txt", "--levels", "nein,ja,ä", "-o", "s.toml", *latin)[0] == 0
+    code, _, err = call("init", "items.txt", "--levels", "nein,ja,ä", "-o", "s.toml", *latin)
+    assert code == 0 and "privfield check items.txt --schema s.toml --encoding latin-1" in err
     assert pf.Schema.read("s.toml").names == ("Müde", "schläfrig")
     code, out, _ = call("check", "items.txt", "-s", "s.toml", *latin, "--json")
     assert code == 0 and [v["unknown"] for v in json.loads(out)["variables"]] == [0, 0]
@@ -136,6 +138,67 @@ def test_people_outside_the_network(call, desk):
     assert call(*few, "--missing", "negative")[0] == 0
     spent = call("peer", "edges.csv", "all.csv", "-e", "1", "--yes", "--json", "-o", "q.pf")
     assert spent[0] == 0 and json.loads(spent[1])["cost"]
+
+
+def test_what_counts_as_positive_is_said_and_can_be_named(call, desk):
+    ring = [f"p{k}" for k in range(40)]
+    pairs = zip(ring, ring[1:] + ring[:1], strict=True)
+    (desk / "edges.csv").write_text("".join(f"{a},{b}\n" for a, b in pairs))
+    for name, no, yes in (("numbers", 0, 1), ("words", "nein", "ja"), ("codes", 1, 2)):
+        (desk / f"{name}.csv").write_text(
+            "".join(f"{who},{yes if k < 20 else no}\n" for k, who in enumerate(ring))
+        )
+    line = ("-e", "5", "--insecure-seed", "1", "--yes", "--force", "--json", "-o", "p.pf")
+    code, plain, err = call("peer", "edges.csv", "numbers.csv", *line)
+    assert code == 0 and "numbers above 0, yes, true, y and t count as positive" in err
+    code, same, err = call("peer", "edges.csv", "words.csv", "--positive", "ja", *line)
+    assert code == 0 and same == plain
+    assert "Outcomes  'ja' counts as positive, all else as negative" in err
+    two = ("--positive", "2,3", "--positive", "positiv")
+    code, same, err = call("peer", "edges.csv", "codes.csv", *two, *line)
+    assert same == plain and "'2', '3' and 'positiv' count as positive" in err
+    code, _, err = call("peer", "edges.csv", "codes.csv", "--positive", "", *line)
+    assert code == 2 and "--positive must name values" in err
+    assert "an empty cell" in " ".join(call("peer", "--help")[1].split())
+
+
+def test_a_hopeless_study_is_called_so_to_its_end(call, desk):
+    rows = np.random.default_rng(0).integers(0, 2, (100, 3))
+    (desk / "t.csv").write_text("a,b,c\n" + "".join(f"{a},{b},{c}\n" for a, b, c in rows))
+    pf.Schema(dict.fromkeys("abc", 2)).write("s.toml")
+    line = ("fit", "t.csv", "-s", "s.toml", "-e", "0.001", "-d", "1e-6", "--yes", "-o", "m.pf")
+    code, out, err = call(*line, "--insecure-seed", "1")
+    assert code == 0 and "linked" not in out and "3 variables; what is related is likely" in out
+    assert "which links stand out" not in err and "more rows or a larger budget are needed." in err
+    asked = ("query", "m.pf", "P(a=1 | b=1)")
+    assert "P(a=1 | b=1) is not known (0 to 1, 95%)\n" in call(*asked)[1]
+    told = json.loads(call(*asked, "--json")[1])
+    assert (told["low"], told["high"]) == (0, 1) and 0 <= told["estimate"] <= 1
+
+
+def test_a_hopeless_peer_effect_is_called_so(call, desk):
+    ring = range(50)
+    (desk / "edges.csv").write_text("".join(f"p{k},p{(k + 1) % 50}\n" for k in ring))
+    (desk / "out.csv").write_text("".join(f"p{k},{k % 2}\n" for k in ring))
+    line = ("peer", "edges.csv", "out.csv", "--yes", "--force", "-o", "p.pf")
+    assert "Next to nothing" not in call(*line, "-e", "5")[2]
+    code, _, err = call(*line, "-e", "0.001")
+    assert code == 0 and "Next to nothing can be learned" in err
+
+
+def test_the_ledger_says_in_epsilon_what_is_left(call, desk):
+    assert call("init", "t.csv", "--levels", "0,1", "-o", "s.toml")[0] == 0
+    line = ("fit", "t.csv", "-s", "s.toml", "-d", "1e-5", "--yes", "--ledger", "l")
+    line = (*line, "--cliques", "all-pairs", "--force", "-o", "m.pf")
+    code, out, _ = call(*line, "-e", "1", "--total", "2,1e-5")
+    words = r"ε = (\S+) at δ = 1e-05 with Gaussian noise or ε = (\S+) with Laplace noise \(ρ"
+    left = re.search(words, out)
+    assert code == 0 and f"Remaining  {left[0]}" in call("ledger", "l")[1]
+    assert json.loads(call("ledger", "l", "--json")[1])["remaining_epsilon"] == float(left[1])
+    assert left[2] == "1"  # small tables have Laplace noise, and pure costs add up
+    assert call(*line, "-e", "1.002")[0] == 3
+    code, out, err = call(*line, "-e", "1")
+    assert code == 0 and left[0] in err
 
 
 def test_a_network_in_latin_1(call, desk):

@@ -87,9 +87,10 @@ def test_structure_and_peer_ask_where_somebody_can_answer(study, tmp_path):
         assert not target.exists() and not (tmp_path / "l").exists()
         code, out, shown = in_a_terminal(*line, answer=b"\x04")  # Ctrl-D
         assert code == 130 and "Nothing was spent" in shown and not (tmp_path / "l").exists()
-    for extra, answer in (("--yes", None), ("--force", b"y\n")):
+    for extra, answer in (("--yes", None), ("--force", b"y\ny\n")):
         code, out, shown = in_a_terminal(*peer, extra, "-o", tmp_path / "p.pf", answer=answer)
         assert code == 0 and ("Spend it?" in shown) == (answer is not None)
+        assert ("Spend it all the same?" in shown) == (answer is not None)  # of three nodes
 
 
 def test_progress_is_drawn_on_terminals_only(study, tmp_path):

@@ -154,3 +154,6 @@ def test_what_cannot_be_pooled_is_refused():
         pf.pool([one, pf.IsingModel(np.zeros((2, 2)))])
     with pytest.raises(pf.InputError, match="names must name each of 2 sites"):
         pf.pool([one, one], names=["a"])
+    with pytest.raises(pf.InputError, match="number 3 is the same release as number 1"):
+        again = pf.measure(people(100, rng), SCHEMA, PAIRS, pf.ApproxDP(1, 1e-6))
+        pf.pool([one, again, pf.estimate(one)], overlap=True)

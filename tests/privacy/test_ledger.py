@@ -184,6 +184,35 @@ def test_mixed_charges_report_no_less_than_their_exact_loss(path, costs):
     assert exact_delta(epsilons, rho, ledger.spent_epsilon / 3) > 1e-6  # and the claim is not idle
 
 
+@pytest.mark.parametrize("spent", [[], ["pure"], ["gaussian"], ["pure", "gaussian"], ["all"]])
+@pytest.mark.parametrize("delta", [1e-5, 1e-9])
+def test_the_epsilons_that_are_left_are_accepted_and_no_larger_ones(tmp_path, spent, delta):
+    def charge(ledger, kind, epsilon):
+        budget = pf.ApproxDP(epsilon, delta)
+        cost = pf.PureDP(epsilon) if kind == "pure" else pf.ZCDP(budget.rho)
+        ledger.charge("a table", cost, REPLACE, claim=budget)
+
+    for number, kind in enumerate(("gaussian", "pure")):
+        ledger = Ledger(tmp_path / kind, pf.ApproxDP(2, delta))
+        for each in spent:
+            charge(ledger, each, 2 if each == "all" else 0.7)
+        left = ledger.remaining_epsilons()[number]
+        if spent == ["all"]:
+            assert left is None and str(ledger).splitlines()[1].endswith("remaining nothing")
+            return
+        assert left == 2 if not spent else 0 < left < 2
+        for shown in (str(ledger), ledger._repr_html_()):
+            assert f"epsilon={left:g}" in shown
+        with pytest.raises(pf.BudgetRefused):
+            charge(ledger, kind, left * 1.002)
+        charge(ledger, kind, left)
+
+
+def test_the_epsilons_that_are_left_of_other_totals(tmp_path):
+    assert Ledger(tmp_path / "a", pf.PureDP(1)).remaining_epsilons() == (None, 1)
+    assert Ledger(tmp_path / "b", pf.ZCDP(1)).remaining_epsilons() == (None, None)
+
+
 def test_remaining_is_what_one_more_release_may_cost(path):
     ledger = pf.Ledger(path, total=pf.ApproxDP(1, 1e-6))
     ledger.charge("pure", pf.PureDP(0.7), REPLACE)

@@ -118,6 +118,7 @@ def test_tiles_count_what_stands_out(learner, page):
     edges = learner.model_.edges()
     tile = f"Clear edges {edges.count('clear')} {edges.count('uncertain')} uncertain"
     assert tile in page.text
+    assert "pulled towards zero, or towards a size that the edges have in common" in page.text
 
 
 def test_a_hopeless_study_says_one_thing(symptoms):
@@ -132,6 +133,19 @@ def test_a_hopeless_study_says_one_thing(symptoms):
     assert found.data == {"network": None, "edges": None, "asking": None}
     assert "Of 15 pairs of variables, 0 could be measured; of these, 0 stand out" in found.text
     assert learner.model_.edges().count("not measured") == 15
+
+
+def test_a_table_read_with_other_levels_is_remarked_on(symptoms):
+    """A file of 0 and 1 under a schema of no and yes: all values are read as no."""
+    schema = pf.Schema({name: ["no", "yes"] for name in "abc"})
+    rows = np.random.default_rng(0).integers(0, 2, (2000, 3))
+    table = {name: list(map(str, column)) for name, column in zip("abc", rows.T, strict=True)}
+    learner = pf.IsingLearner(pf.ApproxDP(5, 1e-6), schema=schema, insecure_seed=1).fit(table)
+    text = Page(build_page(learner.model_)).text
+    assert "Almost everybody has the same answer (“no”) in every variable" in text
+    assert "More records or a larger privacy budget" not in text
+    other = symptoms(pf.ApproxDP(0.01, 1e-6), rows=100)
+    assert "Almost everybody" not in Page(build_page(other.model_)).text
 
 
 def test_pairs_that_selection_did_not_pick_were_not_measured():
@@ -306,6 +320,26 @@ def test_chains():
     assert len(cells) == 9 and "home → work" in cells[1]["title"]
     bare = pf.ChainModel(["a", "b"], [1, 0], [[0.5, 0.5], [0.25, 0.75]])
     assert "carries no card" in Page(build_page(bare)).text
+
+
+def test_the_page_of_a_peer_effect_speaks_of_options_and_of_nodes_alone():
+    star = nx.star_graph(3)
+    star.add_nodes_from(["x", "y"])
+    peer = pf.PeerEffect(pf.PureDP(1), missing="negative").fit(star, {0: 1})
+    assert "2 without contacts, which say nothing about β" in peer.summary()
+    text = Page(build_page(peer.model_)).text
+    assert "--field (in Python field=True) separates the two" in text
+    assert "2 nodes without contacts: such outcomes are protected, too" in text
+    bare = Page(build_page(pf.NetworkIsing([[0, 1], [1, 0]], 0.4))).text
+    assert "without contacts" not in bare
+
+
+def test_a_hopeless_peer_effect_has_the_banner():
+    model = pf.NetworkIsing(nx.to_numpy_array(nx.cycle_graph(4)) / 2, 0.4)
+    for high in (5.0, 1.0):
+        card = Card(intervals={"beta": (0.4, 0.0, high)})
+        text = Page(build_page(model, card=card)).text
+        assert ("Nothing can be learned from this number" in text) is (high == 5)
 
 
 def test_peer_effects():

@@ -115,8 +115,12 @@ def test_the_command_writes_two_files_and_compares(tmp_path, capsys, monkeypatch
         folder.mkdir()
         fitted(folder, epsilon)[0].save(f"{name}.pf")
         line = ["export", f"{name}.pf", "--to", "card", "--ledger", f"{name}/l.ledger"]
-        assert main([*line, "-o", f"{name}.json"]) == 0
-    assert "Card for reviewers" in Path("a.html").read_text()
+        Path(f"{name}.html").write_text("a report")
+        assert main([*line, "-o", f"{name}.json", "--force"]) == 0
+        assert f"Wrote {name}.json and {name}.card.html." in capsys.readouterr().out
+    assert "Card for reviewers" in Path("a.card.html").read_text()
+    assert Path("a.html").read_text() == "a report"
+    assert main([*line, "-o", "new-card.json"]) == 0 and Path("new-card.html").exists()
     capsys.readouterr()
     assert main(["compare", "a.json", "b.json", "-o", "c.html"]) == 0
     assert "guarantee.epsilon: 1.0 | 2.0" in capsys.readouterr().out

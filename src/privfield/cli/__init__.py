@@ -17,7 +17,7 @@ from typing import Annotated, Any
 
 import typer
 
-from privfield.cli.arguments.options import flow
+from privfield.cli.arguments.options import as_options, flow
 from privfield.cli.commands import (
     audit,
     check,
@@ -144,7 +144,7 @@ def _run(given: list[str]) -> int:
         note(f"Try '{_command(error)} --help'.")
         return BAD_INPUT
     except InputError as error:
-        _tell(str(error), error)
+        _tell(as_options(str(error)), error)
         return BAD_INPUT
     except BudgetRefused as error:
         _tell(str(error), error)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from privfield.cli.arguments.budget import in_words, read_total
+from privfield.cli.arguments.budget import in_words, left_in, read_total
 from privfield.cli.terminal.bars import bars
 from privfield.cli.terminal.console import is_terminal, note, warn
 from privfield.cli.terminal.exit_codes import INTERRUPTED, Stopped
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from privfield.privacy.ledger import Ledger
 
 
+HOPELESS = "Next to nothing can be learned: noise will drown what is related."
 _WEAK = 7  # the ε from which somebody who knows all else may guess right in 999 of 1000 cases
 
 
@@ -110,7 +111,7 @@ class Spending:
                 f"{self.path} knows the job {self.job!r}: nothing more will be charged, and what "
                 "was measured then is used, whatever the file holds now"
             )
-        left = in_words(self.ledger.remaining)
+        left = left_in(self.ledger)
         return f"{self.path}: {left} left of {in_words(self.ledger.total)}"
 
     def charged(self) -> list[Any]:
@@ -129,6 +130,7 @@ class Spending:
             "jobs": [charge.job for charge in self.charged()],
             "total": self.ledger.total.to_json(),
             "remaining": None if left is None else left.to_json(),
+            "remaining_epsilon": self.ledger.remaining_epsilons()[0],
         }
 
     @contextmanager

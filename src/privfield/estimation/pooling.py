@@ -94,7 +94,13 @@ def _release(site: object, number: int) -> Release | ItemSums:
 
 def _check_alike(releases: Sequence[Release | ItemSums]) -> None:
     first = releases[0]
-    for number, each in enumerate(releases[1:], 2):
+    seen: dict[bytes, int] = {}
+    for number, each in enumerate(releases, 1):
+        same = seen.setdefault(each.to_bytes(), number)
+        if same != number:
+            raise InputError(
+                f"sites: number {number} is the same release as number {same}: name each site once."
+            )
         if isinstance(each, ItemSums) != isinstance(first, ItemSums):
             raise InputError(
                 f"sites: number {number} must have scores of items if the first has, and only then."

@@ -64,6 +64,8 @@ class PeerEffect(Learner):
     * `weight`: the edge attribute to use as weight; without it every edge weighs 1;
     * `missing`: "error" refuses nodes without an outcome and outcomes of unknown nodes, "ignore"
       passes over the latter, "negative" besides reads nodes without an outcome as −1;
+    * `positive`: the values that count as positive, such as ["ja"] or [2]; without it numbers above
+      0 and the words true, yes, y and t do. Everything else counts as negative;
     * `prevalence`: a public guess of the share of +1, for advice only;
     * `calibration`: "tight", or "as-printed": the PrIsing paper's constants, for study. Like "mple"
       it gives the root over all real β, and no bound cuts it off;
@@ -101,6 +103,7 @@ class PeerEffect(Learner):
     guess: float | None = None
     weight: str | None = None
     missing: str = "error"
+    positive: Any = None
     prevalence: float | None = None
     calibration: str = "tight"
     noise: str = "auto"
@@ -222,15 +225,20 @@ class PeerEffect(Learner):
         # before anything is paid for: a cache may be damaged
         bank = open_bank(network, pull=method == "local", folder=self.cache, kept=not stamped)
         options = self._range()
-        reading: dict[str, Any] = {"network": network, "missing": self.missing}
+        reading = self._reading(network)
         if method == "local":
-            local = self._release(LocalStatistic, outcomes, NODE, schema=self.schema, **reading)
+            local = self._release(LocalStatistic, outcomes, NODE, **reading)
             return estimate_peer_effect(local, bank, **options)
         reading |= {"covariates": extras, "noise": self.noise}
-        found = self._release(NetworkStatistics, outcomes, NODE, schema=self.schema, **reading)
+        found = self._release(NetworkStatistics, outcomes, NODE, **reading)
         if extras:
             return estimate_with_covariates(found, network, extras, **options)
         return estimate_peer_effect(found, bank, **options)
+
+    def _reading(self, network: PublicNetwork) -> dict[str, Any]:
+        """How outcomes are read."""
+        about = {"missing": self.missing, "positive": self.positive, "schema": self.schema}
+        return {"network": network, **about}
 
     def _range(self) -> dict[str, Any]:
         """Where β is sought."""
@@ -248,10 +256,9 @@ class PeerEffect(Learner):
         if isinstance(self.budget, NonPrivate):
             raise InputError('budget: NON_PRIVATE goes with method="mple" here.')
         guess = 1.0 if self.guess is None else self.guess
-        reading: dict[str, Any] = {"network": network, "missing": self.missing}
         sought = self._range()
-        about: dict[str, Any] = {"schema": self.schema, "bound": sought["bound"], "guess": guess}
-        found = self._release(PerturbedObjective, outcomes, NODE, **reading, **about)
+        about: dict[str, Any] = {"bound": sought["bound"], "guess": guess}
+        found = self._release(PerturbedObjective, outcomes, NODE, **self._reading(network), **about)
         return estimate_peer_effect(found, objective_bank(found, network), **sought)
 
     def _fit_for_study(self, network: PublicNetwork, outcomes: Any, method: str) -> float:
@@ -262,7 +269,7 @@ class PeerEffect(Learner):
         from privfield.privacy.terms import Terms
 
         check_missing(self.missing)
-        read = open_outcomes(outcomes, network.names, self.missing, self.schema)
+        read = open_outcomes(outcomes, network.names, self.missing, self.schema, self.positive)
         if method == "mple":
             beta = maximum_pseudolikelihood(network.couplings, read())
         else:

@@ -13,6 +13,7 @@ from privfield.mechanisms.forecasting.forecast import Answers, Forecast
 from privfield.mechanisms.forecasting.reference import edges, typical_size
 from privfield.mechanisms.forecasting.sizes import inference_size
 from privfield.mechanisms.forecasting.study import Study
+from privfield.mechanisms.peers.forecast import BOUND
 from privfield.privacy.budgets import ApproxDP, Budget, PureDP
 from privfield.words import bytes_text, number_text, rows_text, share_text
 
@@ -50,7 +51,10 @@ def verdict(best: Forecast, study: Study) -> str:
     if ratio is None:
         return "There is nothing to learn: no variable has two levels."
     if is_hopeless(best, study):
-        return "The noise leaves next to nothing to learn: more rows or a larger budget are needed."
+        rows = "people" if study.model == "peer" else "rows"
+        return (
+            f"The noise leaves next to nothing to learn: more {rows} or a larger budget are needed."
+        )
     for most, text in (
         (0.3, "next to nothing beside sampling error"),
         (0.75, "less than sampling error"),
@@ -63,7 +67,12 @@ def verdict(best: Forecast, study: Study) -> str:
 
 
 def is_hopeless(best: Forecast, study: Study) -> bool:
-    """Whether the estimate would be little better than saying that nothing is connected."""
+    """Whether the estimate would be little better than saying that nothing is connected.
+
+    For a peer effect: whether its interval would hold about all effects that are sought.
+    """
+    if study.model == "peer":
+        return best.plain_error is not None and best.plain_error > BOUND / 2
     pairs = max(1, math.comb(study.variables, 2))
     if best.found is not None and best.found < _CHANCE * edges(study.variables) / pairs:
         return True

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 
 from privfield.privacy.budgets import ZCDP, ApproxDP, Budget, Cost, PureDP
 from privfield.privacy.conversions import epsilon_for, order_for, rho_for
-from privfield.privacy.rounding import float_above
+from privfield.privacy.rounding import float_above, sqrt_below
 
 
 @dataclass(frozen=True)
@@ -96,6 +98,40 @@ def spent_epsilon(total: Budget, split: DeltaSplit, charges: Sequence[Spending])
         used = sum((_at_order(c.cost, order) for c in charges), Fraction(0))
         found.append(epsilon_for(used, split.converting(total), order))
     return min(found, default=None)
+
+
+def largest_epsilons(
+    total: Budget, split: DeltaSplit, charges: Sequence[Spending]
+) -> tuple[float | None, float | None]:
+    """The largest ε of one more release: with Gaussian noise at the total's δ, and pure.
+
+    In four digits, rounded down. Gaussian noise for (ε, δ) costs ρ, which only converting admits.
+    """
+    gaussian, pure = None, Fraction(0)
+    for route in routes(total, split, charges):
+        left = route.left
+        if isinstance(left, PureDP | ApproxDP):
+            pure = max(pure, left.exact_epsilon)
+        elif isinstance(left, ZCDP) and isinstance(total, ApproxDP):
+            rho, delta = left.exact_rho, total.exact_delta
+            order = order_for(total.exact_epsilon, split.converting(total))
+            pure = max(pure, sqrt_below(2 * rho), order * rho)
+            fits = partial(_costs_at_most, rho, delta)
+            gaussian = _below(left.epsilon_at(delta), fits)
+    return gaussian, _below(float(pure), lambda e: e <= pure)
+
+
+def _costs_at_most(rho: Fraction, delta: Fraction, epsilon: Fraction) -> bool:
+    return ApproxDP(epsilon, delta).exact_rho <= rho
+
+
+def _below(value: float, fits: Callable[[Fraction], bool]) -> float | None:
+    """The largest number of four digits near the value that fits."""
+    shown = Decimal(f"{value:.3e}")
+    step = Decimal(1).scaleb(shown.adjusted() - 3)
+    while shown > 0 and not fits(Fraction(shown)):
+        shown -= step
+    return float(shown) if shown > 0 else None
 
 
 def _adding_epsilons(total: PureDP, charges: Sequence[Spending]) -> Route:

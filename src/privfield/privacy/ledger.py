@@ -36,6 +36,7 @@ from privfield.privacy.composition import (
     DeltaSplit,
     Spending,
     first_split,
+    largest_epsilons,
     routes,
     spent_epsilon,
 )
@@ -292,6 +293,16 @@ class Ledger:
         found = routes(self.total, split, state.spendings)
         return next((route.left for route in found if route.left is not None), None)
 
+    def remaining_epsilons(self) -> tuple[float | None, float | None]:
+        """The largest ε of one more release: with Gaussian noise at the total's δ, and pure.
+
+        Rounded down to four digits; None where no such release is possible, or the total is in ρ.
+        """
+        with self._transaction("read") as db:
+            state = _read_state(db)
+        split = state.split or first_split(self.total, Cost(0, 0, 0), state.stable_delta)
+        return largest_epsilons(self.total, split, state.spendings)
+
     @property
     def spent_epsilon(self) -> float:
         """The ε spent so far at the total's δ, rounded up; inf if there is none."""
@@ -305,12 +316,22 @@ class Ledger:
         return f"Ledger({self.path.name!r}, total={self.total}, adjacency='{self.adjacency}')"
 
     def _repr_html_(self) -> str:
-        title = f"{self!r}\nspent {self.spent}, remaining {self.remaining or 'nothing'}"
+        title = f"{self!r}\n{self._standing()}"
         rows = [(each.time, each.cost, each.what, each.job) for each in self.charges()]
         return table_html(title, ("time", "cost", "what", "job"), rows)
 
+    def _standing(self) -> str:
+        text = f"spent {self.spent}, remaining {self.remaining or 'nothing'}"
+        gaussian, pure = self.remaining_epsilons()
+        if gaussian is not None:
+            text += f": one more release of epsilon={gaussian:g} with Gaussian noise at "
+            text += (
+                f"delta={getattr(self.total, 'delta', 0):g}, or of epsilon={pure or 0:g} if pure"
+            )
+        return text
+
     def __str__(self) -> str:
-        lines = [f"{self!r}", f"spent {self.spent}, remaining {self.remaining or 'nothing'}"]
+        lines = [f"{self!r}", self._standing()]
         lines += [f"  {c.time}  {c.cost}  {c.what}  job={c.job}" for c in self.charges()]
         return "\n".join(lines)
 

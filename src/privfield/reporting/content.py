@@ -115,9 +115,8 @@ def graph_page(
     page["precision"] = _precision(found)
     picture = None
     central = find_centrality(model, found, level)
-    if found.hopeless:
-        page["nothing"] = NOTHING
-    else:
+    page["nothing"] = _same_answers(model, found) or (NOTHING if found.hopeless else None)
+    if not found.hopeless:
         questions = {variable.name: variable.question for variable in model.schema.variables}
         picture = drawing.draw_network(
             *(model.schema.names, found.edges, found.marginals, level, questions),
@@ -141,6 +140,18 @@ def graph_page(
         "asking": page["asking"]["data"] if page.get("asking") else None,
     }
     return page
+
+
+def _same_answers(model: Model, found: Findings) -> str | None:
+    answers = found.same_answers(model.schema)
+    if not answers:
+        return None
+    shown = ", ".join(f"“{answer}”" for answer in answers[:3])
+    return (
+        f"Almost everybody has the same answer ({shown}) in every variable, so nothing can be "
+        "learned about which are related. Check that the levels of the schema are those of the "
+        "file: privfield check counts, for you only, what does not fit."
+    )
 
 
 def _tiles(found: Findings, rows: float | None) -> list[dict[str, str]]:

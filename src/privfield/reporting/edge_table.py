@@ -67,8 +67,9 @@ def _both_estimates() -> str:
     return (
         "“Strength” is what the released numbers say about the pair, with its interval around it. "
         "“In the model” is the same strength in the fitted model, the one that makes synthetic "
-        "data and answers questions about many variables: it is pulled towards zero where noise "
-        "is large, which makes predictions better on average."
+        "data and answers questions about many variables: where noise is large it is pulled "
+        "towards zero, or towards a size that the edges have in common, which makes predictions "
+        "better on average."
     )
 
 

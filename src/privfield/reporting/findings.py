@@ -20,8 +20,10 @@ from privfield.estimation.uncertainty.intervals import (
 )
 from privfield.estimation.uncertainty.strengths import Edges
 from privfield.models.base import Model
+from privfield.schema import Schema
 
 _MOST_PAIRS = 50_000
+_SAME, _SURELY = 0.97, 0.9  # a share, and the lower end of its interval, of almost everybody
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,19 @@ class Findings:
     def hopeless(self) -> bool:
         """Whether the numbers say nothing about any pair of variables."""
         return 0 < self.edges.pairs == self.edges.count("not measured")
+
+    def same_answers(self, schema: Schema) -> list[str]:
+        """The answers of almost everybody, where all variables have one and no edge is clear."""
+        shares = [share for share in self.marginals if len(share.estimate) > 1]
+        most = [int(np.argmax(share.estimate)) for share in shares]
+        for share, place in zip(shares, most, strict=True):
+            low = None if share.low is None else share.low[place]
+            if share.estimate[place] < _SAME or low is None or low < _SURELY:
+                return []
+        if len(shares) < 2 or self.edges.count("clear"):
+            return []
+        answers = [schema[s.name].levels[at] for s, at in zip(shares, most, strict=True)]
+        return list(dict.fromkeys(answers))
 
 
 def findings(

@@ -9,13 +9,20 @@ import numpy as np
 from privfield.estimation.uncertainty.counted import MarginalInterval
 from privfield.learners.peer_summary import NO_FIELD, OUTSIDE, OUTSIDE_TEXT, odds_factor, range_text
 from privfield.mechanisms.chains.measurements import ChainMeasurements
+from privfield.mechanisms.peers.forecast import BOUND
 from privfield.models.card import Card
 from privfield.models.chain import ChainModel
 from privfield.models.network import NetworkIsing
 from privfield.reporting import sentences as words
 from privfield.reporting.content import Content, bars, common, grey, privacy_tile
+from privfield.words import counted
 
 _MOST_STATES = 60
+NOTHING = (
+    "Nothing can be learned from this number about a peer effect: the interval holds about all "
+    "effects that were looked for. That is no evidence that there is none. More people or a larger "
+    "privacy budget would be needed."
+)
 
 
 def chain_page(
@@ -102,9 +109,18 @@ def peer_page(model: NetworkIsing, card: Card | None, title: str | None) -> Cont
     coupling = float(np.median(model.couplings.data)) if edges else 0.0
     interval = known.get("beta")
     outside = interval is not None and range_text(*interval[1:]) == OUTSIDE
+    if interval is not None and interval[2] - interval[1] > 0.95 * BOUND:
+        page["nothing"] = NOTHING
     texts = [OUTSIDE_TEXT if outside else _odds(model.beta, interval, coupling, level)]
     if "field" not in known and model.field == 0:
         texts.append(NO_FIELD)
+    texts = [_for_both(text) for text in texts]
+    alone = int((np.diff(model.couplings.indptr) == 0).sum())
+    if 0 < alone < len(model.names):
+        texts.append(
+            f"{counted(alone, 'node')} without contacts: such outcomes are protected, too, "
+            "and say nothing about β."
+        )
     parameters = {"beta": (model.beta,), "field": (model.field,), **known}
     page["peer"] = {
         "texts": texts,
@@ -140,6 +156,12 @@ def peer_page(model: NetworkIsing, card: Card | None, title: str | None) -> Cont
     ]
     page["data"] = {"network": None, "edges": None}
     return page
+
+
+def _for_both(text: str) -> str:
+    """Advice for the command line and for Python: a page does not know who reads it."""
+    text = text.replace("field=True", "--field (in Python field=True)")
+    return text.replace("bounds=(-3, 3) allows", "--bounds=-3,3, in Python bounds=(-3, 3), allows")
 
 
 def _odds(

@@ -282,7 +282,8 @@ def _nist(found: Mapping[str, Any], card: Card) -> list[Question]:
         _question(
             "Statistical bias?",
             "Noise weighs most on rare answers and small groups. The model pulls relations towards "
-            "none where noise is large; intervals come from numbers that are not pulled.",
+            "none, or towards a common size, where noise is large; intervals come from numbers "
+            "that are not pulled.",
             "",
         ),
         _question("Systemic and human bias in what was collected?", None, _OWNER),

@@ -27,7 +27,11 @@ def split_levels(text: str) -> list[str]:
     ends = re.fullmatch(r"\s*(-?[0-9]{1,9})-(-?[0-9]{1,9})\s*", text)
     if ends is not None and 0 < int(ends[2]) - int(ends[1]) < MAX_LEVELS:
         return [str(level) for level in range(int(ends[1]), int(ends[2]) + 1)]
-    levels = [cell.strip() for cell in next(csv.reader(io.StringIO(text), skipinitialspace=True))]
+    try:
+        cells = next(csv.reader(io.StringIO(text), skipinitialspace=True), [])
+    except csv.Error:  # a carriage return
+        cells = []
+    levels = [cell.strip() for cell in cells]
     if len(levels) < 2 or len(set(levels)) < len(levels) or not all(levels):
         raise InputError(
             "--levels must list at least two different levels, such as no,yes or 1-6; "

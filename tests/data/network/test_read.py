@@ -252,6 +252,19 @@ def test_a_schema_names_the_positive_level():
         open_outcomes([1], range(1), schema=pf.Schema({"x": 3}))
 
 
+def test_values_that_count_as_positive():
+    values = ["ja", " JA ", b"ja", "nein", "yes", 2, "2.0", Decimal(2), 1, True, None, np.nan, []]
+    read = open_outcomes(values, range(13), positive=["Ja", 2])
+    assert read().tolist() == [1, 1, 1, -1, -1, 1, 1, 1, -1, -1, -1, -1, -1]
+    assert open_outcomes(np.array([1, 2, 0]), range(3), positive=2)().tolist() == [-1, 1, -1]
+    assert open_outcomes([True, False], range(2), positive="true")().tolist() == [1, -1]
+    for wrong in ([], [""], "", [None], [[]]):
+        with pytest.raises(pf.InputError, match="positive must name values"):
+            open_outcomes([1], range(1), positive=wrong)
+    with pytest.raises(pf.InputError, match="the schema says already"):
+        open_outcomes([1], range(1), schema=pf.Schema({"x": ["a", "b"]}), positive=["b"])
+
+
 def test_quantising_keeps_small_couplings_to_a_billionth_of_a_row():
     rng = np.random.default_rng(0)
     matrix = np.triu(rng.normal(size=(30, 30)), 1)

@@ -136,7 +136,8 @@ def test_tables_are_those_of_people_who_answered():
     assert model.ask("P(x0=1)").estimate == pytest.approx(share, abs=1e-6)
     with pytest.raises(pf.InputError, match="knows no gaps"):
         pf.estimate(released, "naive-mle")
-    pooled = pf.pool([released, released])
+    south = pf.measure(with_gaps(people(3_000)), GAPS, cliques, pf.NON_PRIVATE)
+    pooled = pf.pool([released, south])
     assert pooled.schema == GAPS.answered() and pooled.card.rows == 2 * len(rows)
     plain = pf.Schema(SCALES)
     whole = among_answered(interactions(pf.measure(rows % LEVELS, plain, cliques, pf.NON_PRIVATE)))

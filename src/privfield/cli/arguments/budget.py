@@ -8,6 +8,7 @@ from privfield.errors import InputError
 
 if TYPE_CHECKING:
     from privfield.privacy.budgets import Budget
+    from privfield.privacy.ledger import Ledger
 
 
 def read_budget(epsilon: float | None, delta: float | None, rho: float | None) -> Budget:
@@ -45,6 +46,18 @@ def read_total(text: str | None, budget: Budget) -> Budget:
             f"--total must be ε,δ such as 3,1e-6, or ε alone, or rho=ρ; got {text!r}."
         ) from None
     return ApproxDP(parts[0], parts[1]) if len(parts) == 2 and parts[1] else PureDP(parts[0])
+
+
+def left_in(ledger: Ledger) -> str:
+    """What one more release may cost, in ε where that is what the total is in."""
+    left, (gaussian, pure) = ledger.remaining, ledger.remaining_epsilons()
+    if left is None or gaussian is None:
+        return in_words(left)
+    delta = getattr(ledger.total, "delta", 0)
+    return (
+        f"ε = {gaussian:g} at δ = {delta:g} with Gaussian noise or ε = {pure or 0:g} with Laplace "
+        f"noise (ρ = {left.rho:.4g})"
+    )
 
 
 def in_words(budget: object) -> str:

@@ -29,9 +29,15 @@ def read_cliques(text: str, schema: Schema) -> str | list[tuple[str, ...]]:
 
 
 def _names(part: str, schema: Schema) -> tuple[str, ...]:
-    names = tuple(name.strip() for name in part.split(","))
-    schema.clique(names)
-    return names
+    return _checked([name.strip() for name in part.split(",")], schema)
+
+
+def _checked(names: Sequence[str], schema: Schema) -> tuple[str, ...]:
+    try:
+        schema.clique(names)
+    except InputError as error:
+        raise InputError(f"--cliques: {error}") from None
+    return tuple(names)
 
 
 def _from_file(path: str, schema: Schema) -> list[tuple[str, ...]]:
@@ -45,6 +51,4 @@ def _from_file(path: str, schema: Schema) -> list[tuple[str, ...]]:
     if not legal or not found:
         raise InputError(f"--cliques: {path!r} must hold a list of lists of variable names.")
     cliques: Sequence[list[str]] = found
-    for clique in cliques:
-        schema.clique(clique)
-    return [tuple(clique) for clique in cliques]
+    return [_checked(clique, schema) for clique in cliques]

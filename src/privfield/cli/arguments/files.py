@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from privfield.schema import Schema
 
 
+PAGES = (".html", ".htm")
+
+
 def check_output(path: str, force: bool, suffixes: Sequence[str] = ()) -> Path:
     """Refuse, before any work, an output that could not be written at its end."""
     target = Path(path)
@@ -36,7 +39,7 @@ def check_output(path: str, force: bool, suffixes: Sequence[str] = ()) -> Path:
         raise InputError(
             f"--output: cannot write in {str(target.parent)!r}: {error.strerror}."
         ) from None
-    if suffixes and target.suffix.lower() not in suffixes:
+    if suffixes and target.suffix.lower() not in map(str.lower, suffixes):
         raise InputError(f"--output must end in {', '.join(suffixes)}; got {target.name!r}.")
     return target
 
@@ -103,6 +106,10 @@ def read_schema(path: str) -> Schema:
         return Schema.read(path)
     except InputError as error:
         hint = "" if os.path.exists(path) else f"{nearby(path)} `privfield init` begins one."
+        if not hint and not path.lower().endswith(".toml"):
+            raise InputError(
+                f"schema: {path!r} is no schema file, which `privfield init` makes from a table."
+            ) from None
         raise InputError(str(error).replace("path: ", "schema: ", 1) + hint) from None
 
 

@@ -2,9 +2,28 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any
 
 import typer
+
+_NAMES = (
+    *("method", "scaling", "bounds", "prevalence", "cliques", "max_memory", "min_weight", "width"),
+    *("release", "accuracy", "field", "missing", "model", "sites"),
+)
+
+
+def as_options(text: str) -> str:
+    """An error text that speaks of arguments in Python, about options.
+
+    method="local" is --method local there, field=True is --field, and "method must" begins anew.
+    """
+    for name in _NAMES:
+        option = f"--{name.replace('_', '-')}"
+        text = re.sub(rf"^{name} (?=must|below|and)", f"{option} ", text)
+        text = re.sub(rf"""(?<![\w.]){name}=(["'])(.*?)\1""", rf"{option} \2", text)
+        text = re.sub(rf"(?<![\w.]){name}=True", option, text)
+    return text
 
 
 def flow(text: str) -> str:
@@ -26,6 +45,16 @@ def chance(text: str) -> float:
     if not 0 <= value < 1:
         raise typer.BadParameter(
             f"it must be a number from 0 to below 1, such as 1e-6; got {text!r}."
+        )
+    return value
+
+
+def share(text: str) -> float:
+    """A number between 0 and 1: a level of intervals, a share of people."""
+    value = _float(text)
+    if not 0 < value < 1:
+        raise typer.BadParameter(
+            f"it must be a number between 0 and 1, such as 0.95; got {text!r}."
         )
     return value
 
@@ -145,6 +174,11 @@ def output(metavar: str, what: str) -> Any:
 def text(metavar: str, what: str) -> Any:
     """An option of one command that takes a text."""
     return typer.Option(metavar=metavar, help=what)
+
+
+def between(metavar: str, what: str) -> Any:
+    """An option of one command that takes a number between 0 and 1."""
+    return typer.Option(metavar=metavar, parser=share, help=what)
 
 
 def positive(metavar: str, what: str) -> Any:

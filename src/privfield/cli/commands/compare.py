@@ -7,7 +7,6 @@ from typing import Annotated
 
 from privfield.cli.arguments import options
 from privfield.cli.terminal.console import say, say_json, say_stamp
-from privfield.errors import InputError
 
 HELP = """Compare two models: do links differ between groups, and which?
 
@@ -23,18 +22,16 @@ def compare(
     first: options.ModelFile,
     second: options.ModelFile,
     output: Annotated[str | None, options.output("F", "The HTML file to write.")] = None,
-    level: Annotated[float, options.positive("L", "Of the intervals and the test.")] = 0.95,
+    level: Annotated[float, options.between("L", "Of the intervals and the test.")] = 0.95,
     force: options.Force = False,
     json: options.Json = False,
 ) -> None:
     """Load both, compare, write."""
-    from privfield.cli.arguments.files import check_output, load_field
+    from privfield.cli.arguments.files import PAGES, check_output, load_field
     from privfield.estimation.uncertainty.strengths import VERDICTS
     from privfield.reporting.comparing import compare as compare_models
 
-    if not 0 < level < 1:
-        raise InputError(f"--level must lie between 0 and 1; got {level:g}.")
-    target = None if output is None else check_output(output, force)
+    target = None if output is None else check_output(output, force, PAGES)
     names = Path(first).stem, Path(second).stem
     if first.endswith(".json") and second.endswith(".json"):
         _compare_cards((first, second), names, target, json)

@@ -49,7 +49,7 @@ def demo(
     """Everything once, on made-up people."""
     import numpy as np
 
-    from privfield.cli.arguments.budget import in_words
+    from privfield.cli.arguments.budget import in_words, left_in
     from privfield.cli.commands.learners import labelled, make_learner
     from privfield.cli.terminal.bars import bars
     from privfield.mechanisms.forecasting.choose import choose
@@ -82,10 +82,7 @@ def demo(
     inside, edges, clear = compared["inside"], compared["pairs"], compared["clear"]
     say(f"Data     {data}: {PEOPLE:,} made-up people, {len(SYMPTOMS)} symptoms")
     say(f"Plan     {forecast.verdict}")
-    say(
-        f"Fit      {in_words(budget)} for one person; the ledger says: "
-        f"{in_words(ledger.remaining)} left"
-    )
+    say(f"Fit      {in_words(budget)} for one person; the ledger says: {left_in(ledger)} left")
     say(
         f"Truth    typical error of a link {compared['error']:.3f}; {inside} of {edges} intervals "
         f"hold the true one"

@@ -23,12 +23,17 @@ graphml: Cytoscape, Gephi, igraph. json: networkx node-link. uai: inference prog
 matrix as CSV for R, and thresholds in a second file next to it. r: one .R file with weights,
 intervals, thresholds and communities, which builds a qgraph plot and a list as bootnet's. jasp:
 synthetic people as CSV, which JASP's network module reads. centrality: CSV, a row per variable.
-card: what a disclosure board or a registry of releases asks, as JSON and as a page next to it. In
+card: what a disclosure board or a registry of releases asks, as JSON and as a page next to it:
+card.json and card.html, study.json and study.card.html. In
 graphml, json and r edges carry the model's weight and, where it is known, the estimate that is not
 shrunk with its interval (low, high; an end that is not there is infinite), and its verdict.
 """
 FORMATS = ("graphml", "uai", "qgraph", "json", "r", "jasp", "centrality", "card")
-_CSV = ("qgraph", "jasp", "centrality")
+_SUFFIXES = {  # the first is added to a name without any
+    **dict.fromkeys(("qgraph", "jasp", "centrality"), (".csv", ".txt")),
+    "r": (".R",),
+    "card": (".json",),
+}
 _PEOPLE = 10_000  # synthetic ones, where their number is not public
 
 
@@ -52,11 +57,12 @@ def export(
         raise InputError(f"--to must be one of {', '.join(FORMATS)}; got {to!r}.")
     if ledger is not None and to != "card":
         raise InputError("--ledger is for --to card.")
-    named = output if to not in _CSV or Path(output).suffix else f"{output}.csv"
-    target = check_output(named, force, (".json",) if to == "card" else ())
+    suffixes = _SUFFIXES.get(to, ())
+    bare = suffixes and output and not Path(output).suffix and not Path(output).is_dir()
+    target = check_output(f"{output}{suffixes[0]}" if bare else output, force, suffixes)
     files = [target]
     if to == "card":
-        files.append(check_output(str(target.with_suffix(".html")), force))
+        files.append(check_output(str(page_path(target)), force))
     if to == "qgraph":
         files.append(check_output(str(thresholds_path(target)), force))
     found = load_model(model) if to == "card" else load_field(model)
@@ -118,6 +124,12 @@ def _export_r(model: Model, target: Path) -> None:
     for place, row in enumerate(model.centrality(), 1):
         groups.setdefault(f"community {row.community}", []).append(place)
     write_r(model, target, numbers, verdicts, groups, all(edge.signed for edge in edges))
+
+
+def page_path(card: Path) -> Path:
+    """Where the page goes that belongs to a card: not where a report of that name would be."""
+    stem = card.stem if card.stem.lower().endswith("card") else f"{card.stem}.card"
+    return card.with_name(f"{stem}.html")
 
 
 def thresholds_path(weights: Path) -> Path:

@@ -25,7 +25,6 @@ rows, as `privfield plan` says. Methods: naive-mle and cgm estimate from noisy t
 two-stage (rare answers) and pseudolikelihood (all for two levels each), ordinal (scales) and
 frank-wolfe relate all pairs. Everything after this command is free: report, query, sample, export.
 """
-HOPELESS = "Next to nothing can be learned: noise will drown what is related."
 
 
 def fit(
@@ -68,7 +67,7 @@ def fit(
 ) -> None:
     """Check, forecast, ask, spend, estimate, write."""
     from privfield.checks import check_bytes
-    from privfield.cli.arguments.budget import in_words, read_budget
+    from privfield.cli.arguments.budget import left_in, read_budget
     from privfield.cli.arguments.cliques import read_cliques
     from privfield.cli.arguments.files import check_output, named_data, open_data, read_schema
     from privfield.cli.commands.learners import (
@@ -79,8 +78,9 @@ def fit(
         ways_for,
     )
     from privfield.cli.commands.learners import in_words as in_words_of
-    from privfield.cli.spending import Spending, remark_on_delta, warn_of_seed
+    from privfield.cli.spending import HOPELESS, Spending, remark_on_delta, warn_of_seed
     from privfield.cli.terminal.bars import bars
+    from privfield.errors import InputError
     from privfield.learners.base import attach_card
     from privfield.mechanisms.forecasting.choose import forecasts, ranked
     from privfield.mechanisms.forecasting.study import table_study
@@ -90,6 +90,8 @@ def fit(
     budget = read_budget(epsilon, delta, rho)
     target = check_output(output, force)
     rules = read_schema(schema)
+    if max(rules.shape) < 2:
+        raise InputError("schema: no variable has two levels, so there is nothing to learn.")
     wanted = read_cliques(cliques, rules)
     data = named_data(file, spark, encoding)
     open_data(file, rules, data)  # refuses what cannot be read
@@ -154,17 +156,19 @@ def fit(
         return
     say_stamp(model.stamp)
     sizes = counted(len(rules), "variable"), counted(edges, "pair")
-    say(f"Wrote {target}: {sizes[0]}, {sizes[1]} linked in the model.")
+    linked = f", {sizes[1]} linked in the model"
+    lost = "; what is related is likely lost in noise"
+    say(f"Wrote {target}: {sizes[0]}{lost if doubt else linked}.")
     if not model.stamp:
         say(f"Promise: {card.promise()}.")
     after = purse.summary()
     if after is not None and purse.ledger is not None:
         before = "" if after["jobs"] else ", charged before"
-        left = in_words(purse.ledger.remaining)
-        say(f"Ledger: {ledger}, job {purse.job}{before}; {left} left.")
-    note(
-        f"Next, which links stand out, at no further cost: privfield report {target} -o report.html"
-    )
+        say(f"Ledger: {ledger}, job {purse.job}{before}; {left_in(purse.ledger)} left.")
+    if doubt:
+        note("Do not expect links to stand out: more rows or a larger budget are needed.")
+    aim = "what there is" if doubt else "which links stand out"
+    note(f"Next, {aim}, at no further cost: privfield report {target} -o report.html")
 
 
 def _promise_error(ways: Sequence[Forecast], study: Study, open_choice: bool) -> float | None:

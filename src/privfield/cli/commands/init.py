@@ -90,7 +90,8 @@ def init(
     say(f"Wrote {target}: {counted(len(names), 'column')}, from {read}.")
     for remark in remarks:
         note(f"Note: {remark}.")
-    _next_steps(file, str(target), columns, waiting)
+    more = "" if encoding is None else f" --encoding {encoding}"
+    _next_steps(file, str(target), columns, waiting, more)
 
 
 def _columns(
@@ -172,7 +173,9 @@ def _missing_codes(columns: Sequence[Column]) -> list[str]:
     ] * bool(having)
 
 
-def _next_steps(file: str, target: str, columns: Sequence[Column], waiting: Sequence[str]) -> None:
+def _next_steps(
+    file: str, target: str, columns: Sequence[Column], waiting: Sequence[str], more: str
+) -> None:
     from privfield.schema import level_numbers
 
     if waiting:
@@ -198,6 +201,7 @@ def _next_steps(file: str, target: str, columns: Sequence[Column], waiting: Sequ
         )
     file = "<table>" if file.lower().endswith(".json") else file
     note(
-        f"Then: privfield check {file} --schema {target}   (for you only: counts what does not fit)"
+        f"Then: privfield check {file} --schema {target}{more}   (for you only: counts what does "
+        "not fit)"
     )
     note(f"      privfield plan {target} --n <rows> --epsilon 1 --delta 1e-6")

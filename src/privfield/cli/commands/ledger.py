@@ -24,7 +24,7 @@ def ledger(
     json: options.Json = False,
 ) -> None:
     """Open and show."""
-    from privfield.cli.arguments.budget import in_words
+    from privfield.cli.arguments.budget import in_words, left_in
     from privfield.errors import InputError
     from privfield.privacy.ledger import Ledger
 
@@ -47,6 +47,7 @@ def ledger(
                 "spent": found.spent.to_json(),
                 "spent_epsilon": spent if math.isfinite(spent) else None,
                 "remaining": None if left is None else left.to_json(),
+                "remaining_epsilon": found.remaining_epsilons()[0],
                 "head": found.head,
                 "charges": [
                     {
@@ -69,7 +70,7 @@ def ledger(
         say(f"Spent      ε = {spent:.4g}{at}" if charges else "Spent      nothing")
     else:
         say(f"Spent      {in_words(found.spent)}")
-    say(f"Remaining  {in_words(left)}")
+    say(f"Remaining  {left_in(found)}")
     say(f"Head       {found.head}")
     for charge in charges:
         say(f"  {charge.time}  {in_words(charge.cost)}  {charge.what}  job {charge.job}")

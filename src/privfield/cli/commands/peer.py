@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from privfield.cli.arguments import options
 from privfield.cli.terminal.console import note, say, say_json
+
+if TYPE_CHECKING:
+    from privfield.data.network.public import PublicNetwork
+    from privfield.privacy.budgets import Budget
 
 HELP = """Estimate a peer effect: one sensitive outcome per node of a public network.
 
@@ -17,10 +21,13 @@ Example:  [bold]privfield peer edges.csv outcomes.csv --epsilon 1 -o peer.pf[/bo
 
 Outcomes are protected. The network is not: who is in it and who knows whom is taken as public.
 EDGES has two columns of node names (CSV), or is GML, GraphML or Pajek; OUTCOMES has a node and its
-outcome per line: 1/0, yes/no, true/false. A node without an outcome stops the command, unless
---missing negative reads it as negative: right for a list of positives. Outcomes of people who are
-not in the network are ignored: without contacts they say nothing about the effect.
+outcome per line. Numbers above 0 and the words yes, true, y and t count as positive, everything
+else as negative, an empty cell too; with --positive ja the values it names count as positive, and
+nothing else. A node that is not listed stops the command, unless --missing negative reads it as
+negative: right for a list of positives. Outcomes of people who are not in the network are ignored:
+without contacts they say nothing about the effect.
 """
+METHODS = ("auto", "sufficient-statistic", "local", "objective-perturbation")
 _MISSING = {"ignore": "ignore", "negative": "negative", "refuse": "error"}  # as in Python
 
 
@@ -35,7 +42,7 @@ def peer(
         bool, typer.Option("--field", help="Estimate a tilt toward positive as well.")
     ] = False,
     method: Annotated[
-        str, options.text("M", "auto, sufficient-statistic, local or objective-perturbation.")
+        str, options.text("M", f"{', '.join(METHODS[:-1])} or {METHODS[-1]}.")
     ] = "auto",
     scaling: Annotated[
         str, options.text("S", "laplacian, mean-degree, regular or none.")
@@ -44,12 +51,16 @@ def peer(
         str,
         options.text(
             "ignore|negative|refuse",
-            "ignore: outcomes of people outside the network; negative: nodes without an outcome "
+            "ignore: outcomes of people outside the network; negative: nodes that are not listed "
             "are read so as well; refuse: stop at either.",
         ),
     ] = "ignore",
+    positive: Annotated[
+        list[str] | None,
+        options.text("V", "The values that count as positive, such as ja or 2, or ja,positiv."),
+    ] = None,
     prevalence: Annotated[
-        float | None, options.positive("P", "A public guess of the share.")
+        float | None, options.between("P", "A public guess of the share.")
     ] = None,
     bounds: Annotated[
         str | None, options.text("LOW,HIGH", "Where β is sought, such as -3,3; 0,5 if not given.")
@@ -66,7 +77,8 @@ def peer(
     """Say what is protected, spend, estimate, write."""
     from privfield.cli.arguments.budget import read_budget
     from privfield.cli.arguments.files import check_output, in_options
-    from privfield.cli.spending import Spending, remark_on_delta, warn_of_seed
+    from privfield.cli.arguments.options import as_options
+    from privfield.cli.spending import HOPELESS, Spending, remark_on_delta, warn_of_seed
     from privfield.data.network.edge_files import read_edge_file
     from privfield.data.network.outcomes import open_outcomes, read_outcome_file
     from privfield.data.network.read import read_network
@@ -78,6 +90,8 @@ def peer(
     from privfield.privacy.released import cost_to_json
 
     budget = read_budget(epsilon, delta, rho)
+    if method not in METHODS:
+        raise InputError(f"--method must be one of {', '.join(METHODS)}; got {method!r}.")
     if missing not in _MISSING:
         raise InputError(f"--missing must be one of {', '.join(_MISSING)}; got {missing!r}.")
     target = check_output(output, force)
@@ -92,6 +106,8 @@ def peer(
         note("Protected: each outcome. Not protected: the network, and who is in it.")
     note(f"Spending  {purse.spending()}, for one outcome out of {network.nodes:,} (flip-outcome)")
     note(f"Ledger    {purse.preview()}")
+    counting = _positive(positive)
+    note(f"Outcomes  {_outcome_rule(counting)}")
     remark_on_delta(budget, network.nodes)
     learner = PeerEffect(
         budget,
@@ -99,6 +115,7 @@ def peer(
         scaling=scaling,
         field=field,
         missing=_MISSING[missing],
+        positive=counting,
         prevalence=prevalence,
         bounds=_pair(bounds),
         job=purse.job,
@@ -110,7 +127,8 @@ def peer(
             open_outcomes(listed, network.names, _MISSING[missing])
         if missing == "ignore":
             _tell_strangers(len(listed.keys() - set(network.names)))
-        with purse.pay(learner, yes):
+        doubt = HOPELESS if _is_hopeless(network, budget) else ""
+        with purse.pay(learner, yes, doubt=doubt):
             learner.fit(network, listed)
             if learner.model_ is None:
                 raise InputError("--method: this method found no β; nothing was written.")
@@ -138,9 +156,48 @@ def peer(
             }
         )
         return
-    text = learner.summary().replace("field=True", "--field")
-    say(text.replace("bounds=(-3, 3)", "--bounds=-3,3"))
+    say(as_options(learner.summary().replace("bounds=(-3, 3)", "--bounds=-3,3")))
     note(f"Wrote {target}. Next, at no further cost: privfield report {target} -o report.html")
+
+
+def _is_hopeless(network: PublicNetwork, budget: Budget) -> bool:
+    """Whether even the best method would say next to nothing."""
+    from privfield.errors import InputError
+    from privfield.mechanisms.forecasting.choose import choose
+    from privfield.mechanisms.forecasting.networks import facts_of
+    from privfield.mechanisms.forecasting.study import Study
+    from privfield.planning.verdict import is_hopeless
+    from privfield.privacy.adjacency import Adjacency
+
+    try:
+        facts = facts_of(network)
+    except InputError:  # no edges
+        return True
+    study = Study("peer", network.nodes, budget, Adjacency.FLIP_OUTCOME, network=facts)
+    return is_hopeless(choose(study), study)
+
+
+def _positive(given: list[str] | None) -> list[str] | None:
+    from privfield.errors import InputError
+
+    if not given:
+        return None
+    values = [value.strip() for text in given for value in text.split(",")]
+    if not all(values):
+        raise InputError("--positive must name values, such as --positive ja or ja,positiv.")
+    return values
+
+
+def _outcome_rule(positive: list[str] | None) -> str:
+    """Which values count as positive: a rule for each outcome that everybody may know."""
+    if positive is None:
+        return (
+            "numbers above 0, yes, true, y and t count as positive, everything else as negative; "
+            "--positive says otherwise"
+        )
+    *more, last = map(repr, positive)
+    listed = f"{', '.join(more)} and {last} count" if more else f"{last} counts"
+    return f"{listed} as positive, all else as negative"
 
 
 def _pair(text: str | None) -> tuple[float, float] | None:
@@ -173,7 +230,7 @@ def _in_options() -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        text = str(error).replace('pass missing="', "add --missing ").replace('" to', " to")
+        text = str(error).replace("(-3, 3)", "-3,3").replace("pass missing", "add missing")
         if text.startswith("path: "):
             text = text.replace("path: ", "OUTCOMES: ", 1)
         raise InputError(text) from None

@@ -8,7 +8,6 @@ import typer
 
 from privfield.cli.arguments import options
 from privfield.cli.terminal.console import note, say, say_json, say_stamp
-from privfield.errors import InputError
 
 HELP = """Answer a question about a model. Costs no privacy.
 
@@ -24,7 +23,7 @@ def query(
     question: Annotated[
         str, typer.Argument(metavar="Q", help='Such as "P(low mood=yes | age=40-65)".')
     ],
-    level: Annotated[float, options.positive("L", "Of the interval.")] = 0.95,
+    level: Annotated[float, options.between("L", "Of the interval.")] = 0.95,
     json: options.Json = False,
 ) -> None:
     """Ask, compute, answer."""
@@ -32,8 +31,6 @@ def query(
     from privfield.cli.terminal.bars import bars
     from privfield.models.question import read_question
 
-    if not 0 < level < 1:
-        raise InputError(f"--level must lie between 0 and 1; got {level:g}.")
     found = load_field(model)
     asked = read_question(question, found.schema)
     with bars("computing"):
@@ -49,4 +46,4 @@ def query(
         say(f"{asked} = {answer.estimate:.4g}")
         note(f"{answer.note[:1].upper()}{answer.note[1:]}.")
     else:
-        say(f"{asked} = {answer!r}")
+        say(f"{asked} {'is' if answer.says_nothing else '='} {answer!r}")

@@ -6,7 +6,6 @@ from typing import Annotated
 
 from privfield.cli.arguments import options
 from privfield.cli.terminal.console import say, say_json, say_stamp
-from privfield.errors import InputError
 
 HELP = """Write a report: the network, intervals, what was protected, a methods paragraph.
 
@@ -19,22 +18,20 @@ One file that opens in any browser and asks the network for nothing. Costs no pr
 def report(
     model: options.ModelFile,
     output: Annotated[str, options.output("F", "The HTML file to write.")],
-    level: Annotated[float, options.positive("L", "Of the intervals.")] = 0.95,
+    level: Annotated[float, options.between("L", "Of the intervals.")] = 0.95,
     title: Annotated[str | None, options.text("T", "Of the page.")] = None,
     force: options.Force = False,
     json: options.Json = False,
 ) -> None:
     """Load, draw, write."""
-    from privfield.cli.arguments.files import check_output, load_model
+    from privfield.cli.arguments.files import PAGES, check_output, load_model
     from privfield.cli.terminal.bars import bars
     from privfield.estimation.uncertainty.strengths import VERDICTS
     from privfield.models.base import Model
     from privfield.models.network import NetworkIsing
     from privfield.reporting import write_report
 
-    if not 0 < level < 1:
-        raise InputError(f"--level must lie between 0 and 1; got {level:g}.")
-    target = check_output(output, force)
+    target = check_output(output, force, PAGES)
     found = load_model(model)
     with bars("uncertainty") as progress:
         write_report(found, target, level=level, title=title, progress=progress)

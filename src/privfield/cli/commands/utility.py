@@ -8,7 +8,6 @@ import typer
 
 from privfield.cli.arguments import options
 from privfield.cli.terminal.console import say, say_json, say_stamp
-from privfield.errors import InputError
 
 HELP = """Compare synthetic rows with the model and the numbers it was made from. Costs no privacy.
 
@@ -25,17 +24,15 @@ def utility(
         str, typer.Argument(metavar="FILE", help="Synthetic rows: CSV or Parquet.")
     ],
     output: Annotated[str, options.output("F", "The HTML file to write.")],
-    level: Annotated[float, options.positive("L", "Of the margins.")] = 0.95,
+    level: Annotated[float, options.between("L", "Of the margins.")] = 0.95,
     force: options.Force = False,
     json: options.Json = False,
 ) -> None:
     """Load, count, write."""
-    from privfield.cli.arguments.files import check_output, load_field, typed
+    from privfield.cli.arguments.files import PAGES, check_output, load_field, typed
     from privfield.reporting.utility import utility as compare_rows
 
-    if not 0 < level < 1:
-        raise InputError(f"--level must lie between 0 and 1; got {level:g}.")
-    target = check_output(output, force)
+    target = check_output(output, force, PAGES)
     found = load_field(model)
     with typed(synthetic):
         kept = compare_rows(found, synthetic, level)

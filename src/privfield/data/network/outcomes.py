@@ -17,6 +17,7 @@ from privfield.errors import InputError
 from privfield.schema import Schema, check_schema
 
 Signs = NDArray[np.int8]
+_Test = Callable[[Any], bool]
 YES = ("true", "yes", "y", "t")  # text that is +1, in any case, besides numbers above 0
 MISSING = ("error", "ignore", "negative")
 
@@ -33,33 +34,45 @@ def open_outcomes(
     names: Sequence[Hashable],
     missing: str = "error",
     schema: Schema | None = None,
+    positive: Any = None,
 ) -> Callable[[], Signs]:
     """Check everything public about the outcomes; the function returned reads them.
 
     `outcomes` maps node names to values, or is a pandas Series with the names as index, or a
     one-dimensional array in node order, or the path of a CSV file with lines "node,outcome". By one
     public rule a number above 0, also as text, and the words true, yes, y and t in any case are +1;
-    anything else (missing, NaN, other text) is −1. With a `schema` of one variable with two levels,
-    the second level is +1 instead.
+    anything else (missing, NaN, other text) is −1. `positive` lists what is +1 instead: numbers by
+    value, words in any case. With a `schema` of one variable with two levels the second level is.
 
     Names are public: with missing="error" a node without an entry, or an entry for an unknown
     node, is an `InputError`; with missing="ignore" entries for unknown nodes are passed over. With
     missing="negative" nodes without an entry are −1 besides, silently, so that the list of names
     stays private too.
     """
-    positive = positive_level(schema)
+    test = _rule(schema, positive)
     if isinstance(outcomes, str | os.PathLike):
         outcomes = read_outcome_file(outcomes, names)
     elif type(outcomes).__module__.split(".")[0] == "pandas" and hasattr(outcomes, "index"):
         outcomes = _read_series(outcomes, len(names))
     if isinstance(outcomes, Mapping):
-        return _from_mapping(outcomes, names, missing, positive)
+        return _from_mapping(outcomes, names, missing, test)
     array = _as_array(outcomes, len(names))
-    return lambda: _signs(array, positive)
+    return lambda: _signs(array, test)
 
 
-def positive_level(schema: Schema | None) -> str | None:
-    """The level that is read as +1; None where the ordinary rule holds."""
+def positive_values(schema: Schema | None, positive: Any = None) -> str | list[str] | None:
+    """The level that is read as +1, or the values that are; None where the ordinary rule holds."""
+    if positive is not None:
+        if schema is not None:
+            raise InputError("positive: the schema says already what is positive; leave one out.")
+        listed = positive if isinstance(positive, list | tuple | set | frozenset) else [positive]
+        try:
+            found = sorted({_comparable(value) for value in listed} - {""})
+        except (InputError, ArithmeticError, UnicodeError):
+            found = []
+        if not found:
+            raise InputError('positive must name values that are positive, such as ["yes"].')
+        return found
     if schema is None:
         return None
     check_schema(schema)
@@ -134,7 +147,7 @@ def _split_line(line: str) -> tuple[str, str]:
 
 
 def _from_mapping(
-    outcomes: Mapping[Any, Any], names: Sequence[Hashable], missing: str, positive: str | None
+    outcomes: Mapping[Any, Any], names: Sequence[Hashable], missing: str, test: _Test
 ) -> Callable[[], Signs]:
     if missing != "negative":
         absent = [name for name in names if name not in outcomes]
@@ -155,7 +168,7 @@ def _from_mapping(
         values = np.empty(len(names), dtype=object)
         for i, name in enumerate(names):
             values[i] = outcomes.get(name)
-        return _signs(values, positive)
+        return _signs(values, test)
 
     return read
 
@@ -188,10 +201,20 @@ def _is_row(value: Any) -> bool:
     return isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim > 0)
 
 
-def _signs(values: NDArray[Any], positive: str | None) -> Signs:
-    if positive is None and values.dtype.kind in "biuf":
+def _rule(schema: Schema | None, positive: Any) -> _Test:
+    """Whether one value is +1."""
+    found = positive_values(schema, positive)
+    if found is None:
+        return _is_above_zero
+    if isinstance(found, str):
+        return lambda value: _is_level(value, found)
+    among = frozenset(found)
+    return lambda value: _is_among(value, among)
+
+
+def _signs(values: NDArray[Any], test: _Test) -> Signs:
+    if test is _is_above_zero and values.dtype.kind in "biuf":
         return np.where(values > 0, np.int8(1), np.int8(-1))
-    test = _is_above_zero if positive is None else (lambda value: _is_level(value, positive))
     return np.array([1 if test(value) else -1 for value in values.tolist()], dtype=np.int8)
 
 
@@ -216,3 +239,23 @@ def _is_level(value: Any, positive: str) -> bool:
         return level_text(value) == positive
     except Exception:
         return False
+
+
+def _is_among(value: Any, positive: frozenset[str]) -> bool:
+    try:
+        return _comparable(value) in positive
+    except Exception:
+        return False
+
+
+def _comparable(value: Any) -> str:
+    """Numbers by value, words in any case."""
+    from privfield.schema import level_text
+
+    if isinstance(value, Decimal | Fraction):
+        value = float(value)
+    text = level_text(value.decode() if isinstance(value, bytes) else value).strip().lower()
+    with suppress(ValueError):
+        number = float(text)
+        return level_text(number) if np.isfinite(number) else text
+    return text

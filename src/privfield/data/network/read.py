@@ -43,6 +43,9 @@ def read_network(
         adjacency, names, notes = _from_networkx(graph, weight)
     else:
         adjacency, names, notes = _from_matrix(graph)
+    alone = int((abs(adjacency).sum(axis=1) == 0).sum())
+    if 0 < alone < len(names):
+        notes = (*notes, f"{alone:,} without contacts, which say nothing about β")
     return quantise(scale(adjacency, name), names, name, notes)
 
 

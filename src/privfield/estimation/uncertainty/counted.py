@@ -46,10 +46,16 @@ class Answer:
     level: float
     note: str = ""  # why there is no interval
 
+    @property
+    def says_nothing(self) -> bool:
+        """Whether every probability is possible."""
+        return self.low is not None and self.high is not None and self.high - self.low >= 1
+
     def __repr__(self) -> str:
         if self.low is None or self.high is None:
             return f"{self.estimate:.4g} ({self.note or 'no interval is known'})"
-        return f"{self.estimate:.4g} ({self.low:.4g} to {self.high:.4g}, {self.level:.0%})"
+        shown = "not known" if self.says_nothing else f"{self.estimate:.4g}"
+        return f"{shown} ({self.low:.4g} to {self.high:.4g}, {self.level:.0%})"
 
     def _repr_html_(self) -> str:
         return text_html(repr(self))
