@@ -169,15 +169,17 @@ def test_next_to_no_rows_are_no_reason_to_fail(rows, adjacency, budget):
 
 @pytest.mark.parametrize("budget", [pf.ZCDP(1), pf.PureDP(5)])
 def test_constant_and_duplicate_columns(budget):
-    """Columns that are equal get an edge (margin of thousands), a constant one gets none.
+    """Columns that are equal get an edge (margin of thousands); a constant one shows nothing.
 
-    Fails with probability below 1e-6: every pair without an edge has an excess below 0.
+    Fails with probability below 1e-6: 5,000 is more than 50 standard deviations of a test. (A pair
+    without an edge may pass all the same, by luck: the test asks for 1.5 of them.)
     """
     schema = pf.Schema({"x": 3, "same": 3, "constant": 4, "one": 1})
     x = np.tile([0, 1, 2], 10_000)
     rows = np.column_stack([x, x, np.full_like(x, 2), np.zeros_like(x)])
     found = select_edges(rows, schema, budget)
-    assert found.edges == (("x", "same"),)
+    assert found.edges[0] == ("x", "same")
+    assert all(abs(choice.excess) < 5_000 for choice in found.choices[1:])
     assert found.candidates == 3  # a variable with one level has no edges
     table = pf.estimate(found.measurements).marginal(["x", "same"])
     np.testing.assert_allclose(table, np.eye(3) / 3, atol=0.02)

@@ -42,6 +42,11 @@ class RunningFit:
             self._theta = dict(zip(parts.scopes, found.theta, strict=True))
             self._engine = engine
 
+    def tables(self) -> dict[Scope, Table]:
+        """The model's probabilities of everything that it was fitted to."""
+        theta = self._engine.join(list(self._theta.values()))
+        return dict(zip(self._theta, self._engine.split(self._engine.run(theta)[1]), strict=True))
+
     def predict(self, pairs: Sequence[Pair]) -> dict[Pair, Table]:
         """The model's table of probabilities for each pair."""
         return self._engine.pair_tables(self._engine.join(list(self._theta.values())), pairs)

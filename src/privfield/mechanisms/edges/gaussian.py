@@ -11,7 +11,8 @@ from functools import cached_property
 import numpy as np
 
 from privfield.algebra.contrasts import Scope
-from privfield.mechanisms.edges.purse import Piece, Purse
+from privfield.mechanisms.edges.precision import Precisions, best_precisions
+from privfield.mechanisms.edges.purse import NOTHING, Expected, Piece, Purse
 from privfield.mechanisms.edges.schedule import TOTAL
 from privfield.mechanisms.edges.scores import HALF_NORMAL, Pair
 from privfield.mechanisms.tables.design import Part, squared_move
@@ -96,17 +97,18 @@ class GaussianPurse(Purse):
         """Interactions of the edges, with a part of the precision that they are to have."""
         return self._measure("first look", [(e, 1 / self._look_precision(e)) for e in edges])
 
-    def last_tables(self, edges: Sequence[Pair]) -> list[Piece]:
+    def last_tables(self, edges: Sequence[Pair], expected: Expected = NOTHING) -> list[Piece]:
         """Raise all precisions to where one more unit of ρ helps each table equally."""
         from scipy.optimize import brentq
 
         known: dict[Scope, float] = {}
         for scope, variance in self.measured:
             known[scope] = known.get(scope, 0.0) + 1 / variance
-        goals = self._goals(edges)
+        wanted = self._wanted(edges, expected)
 
         def more(level: float) -> list[tuple[Scope, float]]:
-            lacking = [(s, level * goal - known.get(s, 0.0)) for s, goal in goals.items()]
+            goals = wanted(level) if level > 0 else {}
+            lacking = [(s, goal - known.get(s, 0.0)) for s, goal in goals.items()]
             return [(s, 1 / precision) for s, precision in lacking if precision > 0]
 
         low, high = 0.0, float(self.whole) / self.task.unit_weight**2
@@ -122,6 +124,15 @@ class GaussianPurse(Purse):
 
         brentq(left, low, high, xtol=_CLOSE * high, rtol=_CLOSE)
         return self._measure("last tables", more(max(affordable)))
+
+    def _wanted(self, edges: Sequence[Pair], expected: Expected) -> Precisions:
+        """The best precisions, by level: as a fit expects tables, or as shapes alone say."""
+        goals = self._goals(edges)
+        if not edges or not expected.keys() >= goals.keys():
+            return lambda level: {scope: level * goal for scope, goal in goals.items()}
+        moves = {scope: self._own_move(scope) for scope in goals}
+        own = {scope: expected[scope] for scope in goals}
+        return best_precisions(own, moves, len(self.variables()))
 
     def _goals(self, edges: Sequence[Pair]) -> dict[Scope, float]:
         """The best precisions, up to a factor: √(importance/move), as in design "residual".

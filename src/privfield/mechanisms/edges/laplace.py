@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from privfield.algebra.contrasts import Scope
-from privfield.mechanisms.edges.purse import USABLE, Piece, Purse
+from privfield.mechanisms.edges.purse import NOTHING, USABLE, Expected, Piece, Purse
 from privfield.mechanisms.edges.schedule import ONE_WAY
 from privfield.mechanisms.edges.scores import Pair
 from privfield.mechanisms.tables.design import Part, choose_design
@@ -57,7 +57,7 @@ class LaplacePurse(Purse):
         """Whole tables of the edges."""
         return self._together("first look", edges, self.schedule.first_look * len(edges))
 
-    def last_tables(self, edges: Sequence[Pair]) -> list[Piece]:
+    def last_tables(self, edges: Sequence[Pair], expected: Expected = NOTHING) -> list[Piece]:
         """Whole tables of the edges and of variables without one, by the best design."""
         inside = {v for edge in edges for v in edge}
         scopes = [*edges, *(s for s in self.variables() if s[0] not in inside)]

@@ -10,13 +10,20 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privfield.algebra.contrasts import Scope, centre_whole
 from privfield.mechanisms.edges.schedule import EXPLORING, Schedule
-from privfield.mechanisms.edges.scores import Counts, Pair, distance_sensitivity, score_range
+from privfield.mechanisms.edges.scores import (
+    Counts,
+    Pair,
+    Table,
+    distance_sensitivity,
+    score_range,
+)
 from privfield.mechanisms.tables.design import Part, Task
 from privfield.privacy.adjacency import Sensitivity, marginal_sensitivity
 from privfield.privacy.laws import Law, Noise, NoNoise
@@ -25,6 +32,9 @@ from privfield.privacy.randomness import Randomness
 
 _PEOPLE_PER_DEVIATION = 120  # of a test, where the budget allows it
 USABLE = Fraction(4, 5)  # of the budget, by guess, reaches the edges' tables
+
+Expected = Mapping[Scope, Table]  # counts, in steps
+NOTHING: Expected = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -122,8 +132,11 @@ class Purse(ABC):
         """First tables of new edges."""
 
     @abstractmethod
-    def last_tables(self, edges: Sequence[Pair]) -> list[Piece]:
-        """Everything that is left, on the chosen edges and single variables."""
+    def last_tables(self, edges: Sequence[Pair], expected: Expected = NOTHING) -> list[Piece]:
+        """Everything that is left, on the chosen edges and single variables.
+
+        `expected` is what a fit to released numbers makes of their tables and of the total.
+        """
 
     def _tables(self, count: int) -> Sensitivity:
         """The most that one unit can move so many whole tables."""
@@ -189,7 +202,7 @@ class OpenPurse(Purse):
         """As they are."""
         return self._whole("first look", edges)
 
-    def last_tables(self, edges: Sequence[Pair]) -> list[Piece]:
+    def last_tables(self, edges: Sequence[Pair], expected: Expected = NOTHING) -> list[Piece]:
         """None: everything is known."""
         return []
 

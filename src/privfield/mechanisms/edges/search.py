@@ -64,7 +64,15 @@ class Search:
         misses = 0 if self.edges else MISSES  # without an edge there is no other model to look at
         while misses < MISSES and self._can_look([]):
             misses = 0 if self._round_of_choices() else misses + 1
-        self.pieces += self._purse.last_tables(sorted(self.edges))
+        self.pieces += self._purse.last_tables(sorted(self.edges), self._expected())
+
+    def _expected(self) -> dict[Scope, Table]:
+        """Every edge, every variable and the total, as the last fit has them, in steps."""
+        people = self._fit.total * self._grid
+        shares: dict[Scope, Table] = {(): np.ones(()), **self._fit.tables()}
+        new = [pair for pair in self.edges if pair not in shares]
+        shares.update((pair, own) for pair, own in self._fit.predict(new).items())
+        return {scope: people * own for scope, own in shares.items()}
 
     def _forest(self) -> None:
         """Join variables that no chosen edge connects yet, most dependent first."""
