@@ -6,6 +6,7 @@ import math
 import subprocess
 import sys
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 import pytest
@@ -42,10 +43,16 @@ CASES = {
 }
 
 
-@pytest.fixture(scope="module", params=CASES)
-def found(request):
-    given, options = CASES[request.param]
+@cache
+def planned(case):
+    """Made once, whatever the order of tests."""
+    given, options = CASES[case]
     return plan(*given, **options)
+
+
+@pytest.fixture(params=CASES)
+def found(request):
+    return planned(request.param)
 
 
 def test_no_argument_takes_data():
