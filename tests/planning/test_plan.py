@@ -39,7 +39,7 @@ CASES = {
     "structure, levels": (((3, 4, 3), 10**5, pf.ApproxDP(1, 1e-6)), {"model": "structure"}),
     "chain": ((None, 10**4, pf.PureDP(1)), {"states": 17, "accuracy": 0.02}),
     "peer": ((None, None, pf.PureDP(1)), {"network": (500, 2000, 30), "accuracy": 0.1}),
-    "many variables": ((300, 20_000, pf.ApproxDP(1, 1e-6)), {"accuracy": 0.1}),
+    "many variables": ((120, 20_000, pf.ApproxDP(1, 1e-6)), {"accuracy": 0.1}),
 }
 
 
