@@ -214,7 +214,7 @@ class Task:
     run: Callable[[Path], Iterable[Any]]
 
 
-OURS = tuple(f"privfield.data.{name}" for name in ("table", "coding_kernels", "kernels"))
+OURS = tuple(f"privfield.data.{name}" for name in ("table", "coding.kernels", "counting.kernels"))
 DUCK = ("numpy", "duckdb")
 TASKS = {
     "privfield": Task("privfield", "int", OURS, lambda p: privfield(p, LEVELS)),
@@ -368,6 +368,8 @@ def main() -> None:
                 results[name] = run
             print(f"{TASKS[name].label}: {run}", file=sys.stderr)
         show(results)
+        if any(isinstance(results[name], str) for name in ("privfield", "binary")):
+            sys.exit("privfield failed; see above.")
 
 
 if __name__ == "__main__":
