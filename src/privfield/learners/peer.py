@@ -119,9 +119,8 @@ class PeerEffect(Learner):
         self._check()
         network = read_network(graph, self.scaling, self.weight)
         method = self._choose(network, budget)
-        estimate = None
         if self.calibration == "as-printed" or method == "mple":
-            beta = self._fit_for_study(network, outcomes, method)
+            beta, estimate = self._fit_for_study(network, outcomes, method)
         else:
             objective = method == "objective-perturbation"
             fit = self._fit_objective if objective else self._fit_statistic
@@ -168,11 +167,6 @@ class PeerEffect(Learner):
             raise InputError(
                 "bounds must be two numbers, from −100 to 0 and above 0 up to 100, such as "
                 f"(-3, 3); got {self.bounds!r}."
-            )
-        if low < 0 and self.method in ("objective-perturbation", "mple"):
-            raise InputError(
-                f'bounds below 0 need method="sufficient-statistic" or "local"; got '
-                f"{self.method!r}."
             )
 
     def _choose(self, network: PublicNetwork, budget: Budget | NonPrivate) -> str:
@@ -250,33 +244,36 @@ class PeerEffect(Learner):
         }
 
     def _fit_objective(self, network: PublicNetwork, outcomes: Any, method: str) -> PeerEstimate:
-        from privfield.estimation.peers.one import estimate_peer_effect, objective_bank
+        from privfield.estimation.peers.one import estimate_from_root
         from privfield.mechanisms.peers.objective import PerturbedObjective
 
         if isinstance(self.budget, NonPrivate):
             raise InputError('budget: NON_PRIVATE goes with method="mple" here.')
         guess = 1.0 if self.guess is None else self.guess
         sought = self._range()
-        about: dict[str, Any] = {"bound": sought["bound"], "guess": guess}
+        about: dict[str, Any] = {"bound": sought["bound"], "least": sought["least"], "guess": guess}
         found = self._release(PerturbedObjective, outcomes, NODE, **self._reading(network), **about)
-        return estimate_peer_effect(found, objective_bank(found, network), **sought)
+        return estimate_from_root(found, network, **sought)
 
-    def _fit_for_study(self, network: PublicNetwork, outcomes: Any, method: str) -> float:
-        """What protects nobody."""
+    def _fit_for_study(
+        self, network: PublicNetwork, outcomes: Any, method: str
+    ) -> tuple[float, PeerEstimate | None]:
+        """What protects nobody: the root, and what is known of β from it."""
         from privfield.data.network.outcomes import check_missing, open_outcomes
         from privfield.estimation.peers.mple import maximum_pseudolikelihood
+        from privfield.estimation.peers.one import estimate_from_root
         from privfield.mechanisms.peers.as_printed import STAMP, measure_as_printed
         from privfield.privacy.terms import Terms
 
         check_missing(self.missing)
         read = open_outcomes(outcomes, network.names, self.missing, self.schema, self.positive)
-        if method == "mple":
-            beta = maximum_pseudolikelihood(network.couplings, read())
-        else:
-            beta = measure_as_printed(network, read, self.budget, self.insecure_seed)
         self.released_, self.cost_, self.adjacency_ = None, NON_PRIVATE, Adjacency.FLIP_OUTCOME
         self.stamp_ = Terms(NON_PRIVATE).stamp if method == "mple" else STAMP
-        return beta
+        if method == "mple":
+            return maximum_pseudolikelihood(network.couplings, read()), None
+        root = measure_as_printed(network, read, self.budget, self.insecure_seed)
+        found = estimate_from_root(root, network, **self._range())
+        return root.point, found.with_root(root.point)
 
     def _model(self) -> NetworkIsing | None:
         """The fitted model; None where covariates give each node its own field."""

@@ -142,7 +142,7 @@ def peer_page(model: NetworkIsing, card: Card | None, title: str | None) -> Cont
         words.privacy_sentence(card, model.stamp),
         f"The estimate is β = {model.beta:.3g}"
         + (
-            f": {OUTSIDE}, an end of the range that was allowed."
+            f": {OUTSIDE}, so that there is no interval."
             if outside
             else "."
             if interval is None
