@@ -267,9 +267,9 @@ def roots_coverage(count, bound=5.0):
     print("| network | β | ε = 0.5 | 2 | 5 |\n|---|---|---|---|---|")
     for name, network in networks.items():
         bank, known = RootBank(network, bound), {}
-        for beta in (0.1, 0.5, 1.0, 1.5):
+        for place, beta in enumerate((0.1, 0.5, 1.0, 1.5)):
             states = studies(network, beta, count, seed=5)
-            rng = np.random.default_rng(6)
+            rng = np.random.default_rng([6, place, network.nodes])
             cells = []
             for epsilon in (0.5, 2.0, 5.0):
                 found = [
