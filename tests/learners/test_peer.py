@@ -41,6 +41,18 @@ def test_every_method_gives_beta_and_interval(budget, method):
     assert peer.model_.beta == peer.beta_ and peer.model_.couplings.shape == (34, 34)
 
 
+@pytest.mark.parametrize("method", ["sufficient-statistic", "objective-perturbation"])
+def test_intervals_of_negative_effects_hold_them_at_a_generous_budget(method):
+    """All neighbours of a ring of 12 differ: no noise at ε = 200 makes that look like β > 0.5."""
+    ring = nx.cycle_graph(12)
+    learner = PeerEffect(pf.PureDP(200), method=method, bounds=(-3, 3))
+    peer = learner.fit(ring, {node: node % 2 for node in ring})
+    low, high = peer.interval_
+    assert -3 <= low <= peer.beta_ <= high < 0.5 and peer.beta_ < 0
+    if method == "objective-perturbation":
+        assert peer.release_.beta < 0 and peer.release_.least == -3
+
+
 def test_negative_effects_where_they_are_allowed():
     """Intervals of 40 studies of β = −0.5: fewer than 29 hold it with a chance below 1e-6."""
     ring = nx.cycle_graph(100)

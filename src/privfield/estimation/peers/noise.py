@@ -188,7 +188,7 @@ def crossing_law(
     at_most = np.ones_like(here) if root.last else np.exp(log_tail(here))
     at_least = np.ones_like(here) if root.first else np.exp(log_tail(-before))
     if root.first or root.last:
-        return np.log(np.minimum(at_most, at_least)), at_most, at_least
+        return log_tail(here) if root.first else log_tail(-before), at_most, at_least
     # P(here ≤ b < before), from the tail in which both are small
     turned = here + before < 0
     near, far = np.where(turned, -before, here), np.where(turned, -here, before)
