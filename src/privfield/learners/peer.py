@@ -68,14 +68,16 @@ class PeerEffect(Learner):
       0 and the words true, yes, y and t do. Everything else counts as negative;
     * `prevalence`: a public guess of the share of +1, for advice only;
     * `calibration`: "tight", or "as-printed": the PrIsing paper's constants, for study. Like "mple"
-      it gives the root over all real β, and no bound cuts it off;
+      it gives the root over all real β, and no bound cuts it off. Its interval is for β within the
+      bounds, and may not hold the root, which a ridge draws to 0;
     * `cache`: a folder in which simulated curves are kept; they depend on the network and, above
       5,000 nodes, on released numbers. Fits that are NOT PRIVATE neither read nor write it, nor
       does "objective-perturbation", whose curve depends on the root.
 
     After `fit`: `beta_`, `interval_` (None where the method has none, or where no β in the range
-    makes the released number plausible: `estimate_.outside`), `estimate_`, `release_`,
-    `network_`, `model_`, `method_`, `stamp_`, `cost_`, `adjacency_`.
+    makes the released number plausible: `estimate_.outside`), `estimate_` (with `pieces`, where
+    separate ranges of β do and the interval spans them), `release_`, `network_`, `model_`,
+    `method_`, `stamp_`, `cost_`, `adjacency_`.
 
     >>> import networkx as nx, privfield as pf
     >>> from privfield.learners.peer import PeerEffect

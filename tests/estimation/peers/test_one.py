@@ -1,6 +1,7 @@
 """Intervals from a released root, against laws that are worked out here."""
 
 import itertools
+from dataclasses import replace
 
 import networkx as nx
 import numpy as np
@@ -9,10 +10,18 @@ from scipy import stats
 from scipy.sparse import csr_array
 from scipy.special import gammaln, logsumexp
 
+import privfield as pf
 from privfield.data.network.read import read_network
 from privfield.estimation.peers import one
+from privfield.estimation.peers.bank import Bank
 from privfield.estimation.peers.noise import Root
-from privfield.estimation.peers.one import crossing, estimate_from_root, peak
+from privfield.estimation.peers.one import (
+    crossing,
+    estimate_from_root,
+    estimate_peer_effect,
+    peak,
+)
+from releases import measure_network, measure_network_local
 
 COMPLETE = read_network(nx.complete_graph(8), "mean-degree")
 SIGNED = read_network(
@@ -146,3 +155,16 @@ def test_crossings_lie_between_points():
     grid = np.array([0.0, 1.0, 2.0])
     assert crossing(grid, np.array([0.0, 0.2, 0.4]), 0.1, rising=True) == pytest.approx(0.5)
     assert crossing(grid, np.array([0.4, 0.2, 0.0]), 0.1, rising=False) == pytest.approx(1.5)
+
+
+@pytest.mark.parametrize("measure", [measure_network, measure_network_local])
+def test_noise_that_no_outcomes_explain_is_called_noise(measure):
+    """Further out than outcomes that all agree, or all differ: no bound would help."""
+    ring = read_network(nx.cycle_graph(10))
+    release = measure(ring, np.ones(10), pf.PureDP(0.1))
+    field = "count" if measure is measure_network_local else "counts"
+    for count in (-10_000, 10_000):
+        far = replace(release, **{field: count if field == "count" else (count,)})
+        found = estimate_peer_effect(far, Bank(ring, pull=True))
+        assert found.outside and len(found.messages) == 1
+        assert "noise was unusually large" in found.messages[0]

@@ -217,13 +217,14 @@ class _Inversion:
         grid: FloatArray | None = None,
     ) -> None:
         self._curve = curve
+        self._cut = (1 - level) / 2
+        self.loud = False
         self._none = isinstance(release, StatisticRelease) and release.laws[0].name == "none"
         if isinstance(release, Root):
             self._logs, *tails = crossing_law(release, curve.values, curve.draws[:, -2:])
         else:
             self._logs, *tails = self._of_count(release, bank.network)
         self._tails = np.column_stack(tails)
-        self._cut = (1 - level) / 2
         self.grid = self._refined(ends) if grid is None else grid
         below, above = self._tails_at(self.grid).T
         self.log_likelihood = self._log_likelihood(self.grid)
@@ -251,6 +252,11 @@ class _Inversion:
         pulls = np.rint(self._curve.draws[:, -1] / network.unit)
         noise = count_noise(release)
         self._value = (network.total - 4 * noisy) * network.unit
+        # beyond what even outcomes that all agree, or all differ, make plausible
+        most = int(np.abs(network.integers.data).sum())
+        ends = np.array([most - network.total, network.total + most]) / 4 + [noisy, -noisy]
+        widest = np.full(2, float(network.largest_row_sum))
+        self.loud = bool((noise.at_least(-ends, widest) < self._cut).any())
         # H falls as the count rises: P(H̃ ≤ h̃) is P(count + noise ≥ released count)
         return (
             noise.log_mass(noisy - counts, pulls),
@@ -341,13 +347,17 @@ def _messages(
 ) -> tuple[str, ...]:
     notes = []
     least, most = bounds
-    if found.too_low:
+    if found.loud:
+        notes.append(
+            "Whatever the outcomes, such a number is rare: privacy noise was unusually large."
+        )
+    elif found.too_low:
         without = "outcomes without any peer effect" if least == 0 else f"β = {least:g}"
         notes.append(
             f"The released statistic is lower than {without} would make plausible: neighbours "
             "differ more, or the model does not fit."
         )
-    if found.too_high:
+    elif found.too_high:
         notes.append(
             f"The released statistic is higher than β = {most:g} makes plausible: raise the bound."
         )
