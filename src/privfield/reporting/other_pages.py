@@ -14,7 +14,7 @@ from privfield.models.card import Card
 from privfield.models.chain import ChainModel
 from privfield.models.network import NetworkIsing
 from privfield.reporting import sentences as words
-from privfield.reporting.content import Content, bars, common, grey, privacy_tile
+from privfield.reporting.parts import Content, bars, common, grey, privacy_tile
 from privfield.words import counted
 
 _MOST_STATES = 60

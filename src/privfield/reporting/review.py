@@ -25,8 +25,8 @@ from privfield.privacy.budgets import ZCDP, ApproxDP, Budget, PureDP
 from privfield.privacy.ledger import Ledger
 from privfield.privacy.released import cost_to_json
 from privfield.reporting import sentences as words
-from privfield.reporting.content import Content, banner, common, privacy_tile, table
 from privfield.reporting.findings import findings, summary
+from privfield.reporting.parts import Content, banner, common, privacy_tile, table
 from privfield.reporting.report import render
 from privfield.words import counted, exact_text
 
