@@ -4,6 +4,7 @@ import inspect
 import itertools
 import logging
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import matplotlib as mpl
@@ -17,6 +18,7 @@ from privfield.data.network.covariates import read_covariates
 from privfield.data.network.edge_files import read_edge_file
 from privfield.data.network.outcomes import open_outcomes
 from privfield.data.network.read import read_network
+from privfield.estimation.peers import one
 from privfield.inference.sampling import sample_network
 from privfield.learners.peer import PeerEffect
 from privfield.learners.peer_summary import odds_factor, odds_text
@@ -86,6 +88,19 @@ def test_objective_perturbation_gives_a_grid_point():
     low, high = peer.interval_
     assert 0 <= low <= peer.beta_ <= high <= 2 and peer.cost_ == pf.PureDP(1)
     assert "95% interval" in peer.summary() and peer.plot().get_xlabel() == "peer effect β"
+
+
+def test_separate_ranges_are_noted_on_the_card(monkeypatch):
+    """A report is made of the card: it must not show one range where there are two."""
+    found = one.estimate_from_root
+
+    def two(*args, **options):
+        return replace(found(*args, **options), pieces=((0.0, 1.0), (2.0, 3.0)))
+
+    monkeypatch.setattr(one, "estimate_from_root", two)
+    ring = nx.cycle_graph(8)
+    peer = PeerEffect(pf.PureDP(1), method="objective-perturbation").fit(ring, np.ones(8))
+    assert any("plausible (0 to 1, 2 to 3)" in note for note in peer.model_.card.notes)
 
 
 def test_mple_is_for_study_only():

@@ -115,6 +115,7 @@ class PeerEffect(Learner):
     def fit(self, graph: Any, outcomes: Any) -> Self:
         """Release what is needed and estimate β; each call spends the budget once more."""
         from privfield.data.network.read import read_network
+        from privfield.estimation.peers.one import separate_text
 
         self._forget()
         budget = check_budget(self.budget)
@@ -136,7 +137,8 @@ class PeerEffect(Learner):
         if estimate is not None and not estimate.outside:
             self.interval_ = estimate.interval
         self.model_ = self._model()
-        attach_card(self)
+        pieces = () if estimate is None else estimate.pieces
+        attach_card(self, (separate_text(pieces),) if pieces else ())
         return self
 
     def _check(self) -> None:

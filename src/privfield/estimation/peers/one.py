@@ -334,6 +334,15 @@ def crossing(grid: FloatArray, tail: FloatArray, cut: float, *, rising: bool) ->
     return float(betas[k - 1] + share * (betas[k] - betas[k - 1]))
 
 
+def separate_text(pieces: Sequence[tuple[float, float]]) -> str:
+    """That the interval spans more than one range."""
+    ranges = ", ".join(f"{low:.3g} to {high:.3g}" for low, high in pieces)
+    return (
+        f"Separate ranges of β make the released number plausible ({ranges}): the interval spans "
+        "them."
+    )
+
+
 def standard_errors(others: Sequence[Sequence[float]]) -> tuple[float, float, float]:
     """Of estimate, low and high, from those of independent sets of chains."""
     if not others:
@@ -366,11 +375,7 @@ def _messages(
     if found.touches_below and least < 0:
         notes.append(f"The interval reaches the bound {least:g}: stronger effects fit as well.")
     if len(found.pieces) > 1:
-        ranges = ", ".join(f"{low:.3g} to {high:.3g}" for low, high in found.pieces)
-        notes.append(
-            f"Separate ranges of β make the released number plausible ({ranges}): the interval "
-            "spans them."
-        )
+        notes.append(separate_text(found.pieces))
     stuck = [each.beta for each in bank.window(low, high) if not each.agreed]
     inside = [beta for beta in stuck if found.grid[0] <= beta <= found.grid[-1]]
     if inside:
