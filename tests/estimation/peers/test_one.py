@@ -168,3 +168,10 @@ def test_noise_that_no_outcomes_explain_is_called_noise(measure):
         found = estimate_peer_effect(far, Bank(ring, pull=True))
         assert found.outside and len(found.messages) == 1
         assert "noise was unusually large" in found.messages[0]
+
+
+def test_ranges_are_separate_where_the_gap_is_deep():
+    grid = np.arange(9.0)
+    fit = np.array([0.0, 4.0, 4.0, 1.9, 4.0, 0.0, 4.0, 4.0, 4.0])
+    assert one._pieces(grid, fit, 2.0) == [(0.5, 4.5), (5.5, 8.0)]
+    assert one._pieces(grid, fit / 4, 2.0) == []

@@ -32,6 +32,7 @@ _WHOLE_LADDER = 5_000  # nodes up to which the curve is simulated for every β
 _COARSE = 12  # stations of the first look at larger networks
 _REACH = 4.5  # standard deviations to either side that a local window covers
 _POINTS = 96
+_SHALLOW = 0.8
 EMPTY = 1e-9  # intervals that are no longer hold nothing
 
 
@@ -299,9 +300,16 @@ def _runs(flags: NDArray[np.bool_]) -> list[tuple[int, int]]:
 
 
 def _pieces(grid: FloatArray, fit: FloatArray, cut: float) -> list[tuple[float, float]]:
-    """The ranges of the grid in which `fit` is at least `cut`; ends lie between two points."""
+    """The ranges of the grid in which `fit` is at least `cut`; ends lie between two points.
+
+    Ranges between which it falls just short of the cut are one: so far simulation may be off.
+    """
     found = []
-    for first, last in _runs(fit >= cut):
+    inside = fit >= cut
+    for first, last in _runs(~inside):
+        between = first > 0 and last < len(fit) - 1
+        inside[first : last + 1] |= between and fit[first : last + 1].min() > _SHALLOW * cut
+    for first, last in _runs(inside):
         before, after = slice(max(first - 1, 0), first + 1), slice(last, last + 2)
         low = crossing(grid[before], fit[before], cut, rising=True)
         high = crossing(grid[after], fit[after], cut, rising=False)
