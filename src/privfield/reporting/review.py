@@ -10,6 +10,7 @@ import json
 import math
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from privfield.models.base import Model
 from privfield.models.card import Card, guarantee
 from privfield.models.network import NetworkIsing
 from privfield.privacy.adjacency import Adjacency
-from privfield.privacy.budgets import ZCDP, ApproxDP, Budget, PureDP
+from privfield.privacy.budgets import NON_PRIVATE, ZCDP, ApproxDP, Budget, PureDP
 from privfield.privacy.ledger import Ledger
 from privfield.privacy.released import cost_to_json
 from privfield.reporting import sentences as words
@@ -59,7 +60,9 @@ def review_card(model: Any, ledger: Ledger | None = None) -> dict[str, Any]:
     What the ledger holds is written into the card: the hash of its head, and all its charges.
     """
     card = model.card or Card()
-    promise = words.promise_of(model.card)
+    if model.stamp is not None:  # what was spent promises nothing
+        card = replace(card, cost=NON_PRIVATE, budget=NON_PRIVATE, stamp=model.stamp)
+    promise = words.promise_of(card)
     found: dict[str, Any] = {
         "format": FORMAT,
         "version": 1,
@@ -253,13 +256,13 @@ _NO_CARD = "The model carries no card."
 
 def _nist(found: Mapping[str, Any], card: Card) -> list[Question]:
     """After the sections of SP 800-226, from the parameters down to how data are kept."""
-    promise = found["guarantee"]
+    promise, missing = found["guarantee"], card.stamp or _NO_CARD
     unit = card.cost is not None
     noise = (card.noise or "").startswith("discrete")
     return [
-        _question("Privacy parameters: how strong is the promise?", _strength(promise), _NO_CARD),
-        _question("Which variant of differential privacy?", promise["flavour"], _NO_CARD),
-        _question("What does δ mean here?", promise["delta_in_words"], _NO_CARD),
+        _question("Privacy parameters: how strong is the promise?", _strength(promise), missing),
+        _question("Which variant of differential privacy?", promise["flavour"], missing),
+        _question("What does δ mean here?", promise["delta_in_words"], missing),
         _question("Unit of privacy: whose data?", f"one {words.unit_words(card)}" * unit, _NO_CARD),
         _question(
             "Which data sets are neighbours?",
@@ -304,7 +307,7 @@ def _nist(found: Mapping[str, Any], card: Card) -> list[Question]:
 
 def _registry(found: Mapping[str, Any], card: Card) -> list[Question]:
     """What the three tiers of the registry ask for."""
-    promise, data = found["guarantee"], found["data"]
+    promise, data, missing = found["guarantee"], found["data"], card.stamp or _NO_CARD
     variables = data.get("variables")
     domain = None
     if variables is not None:
@@ -314,9 +317,9 @@ def _registry(found: Mapping[str, Any], card: Card) -> list[Question]:
         _question("Intended use", None, _OWNER),
         _question("Data product", found["what"], ""),
         _question("Date of publication", None, f"Made on {card.created}. {_OWNER}"),
-        _question("Flavour of differential privacy", promise["flavour"], _NO_CARD),
+        _question("Flavour of differential privacy", promise["flavour"], missing),
         _question("Privacy unit", f"one {card.unit}" * (card.cost is not None), _NO_CARD),
-        _question("Privacy loss", promise["words"], _NO_CARD),
+        _question("Privacy loss", promise["words"], missing),
         _question(
             "Deployment model", "central, one static release" * (card.cost is not None), _NO_CARD
         ),
@@ -374,6 +377,7 @@ def _accuracy(found: Mapping[str, Any]) -> str | None:
 def card_page(model: Any, found: Mapping[str, Any]) -> str:
     """The card as one HTML page."""
     card = model.card
+    cost = "none" if card is None or model.stamp is not None else str(card.cost)
     page = common(model, card, f"Card for reviewers: {found['what']}")
     answered = [each["status"] != OPEN for part in found["questions"].values() for each in part]
     page["lead"] = (
@@ -390,7 +394,7 @@ def card_page(model: Any, found: Mapping[str, Any]) -> str:
             "What read the records",
             ["What", "Noise", "Cost", "Proof"],
             [
-                [each["what"], each["noise"] or "–", str(card.cost), each["proof"]]
+                [each["what"], each["noise"] or "–", cost, each["proof"]]
                 for each in found["mechanisms"]
             ],
             words=range(4),
