@@ -77,6 +77,16 @@ def test_a_column_with_one_level(way, shape):
     assert (model.sample(9)[:, np.array(shape) == 1] == 0).all()
 
 
+@pytest.mark.parametrize("shape", [(1, 2), (1, 1, 4), (1, 3, 1, 2)])
+def test_pairs_with_a_column_of_one_level_are_no_edges(shape, tmp_path):
+    rows = random_rows(4_000, shape)
+    model = fit("all-pairs", rows, shape)
+    wide = {f"v{i}" for i, levels in enumerate(shape) if levels > 1}
+    found = [{edge.first, edge.second} for edge in model.edges()]
+    assert found == ([wide] if len(wide) > 1 else [])
+    assert pf.write_report(model, tmp_path / "report.html").exists()
+
+
 @pytest.mark.parametrize("way", ["learn", "all-pairs"])
 def test_a_variable_that_determines_another(way):
     rows = random_rows(4_000, (6, 3, 4))
@@ -102,3 +112,32 @@ def test_five_thousand_columns_are_refused_before_the_charge(way, levels, messag
     with pytest.raises(pf.InputError, match=message):
         learner.fit(np.zeros((10, 5_000), np.uint8))
     assert not ledger.charges()
+
+
+@pytest.mark.parametrize(
+    ("method", "message"),
+    [
+        ("auto", r"at most 2,000 variables; got 5,000"),
+        ("moments", r"at most 2,000 variables; got 5,000"),
+        ("frank-wolfe", r"at most 2,896 variables; got 5,000"),
+        ("pseudolikelihood", r"noisy numbers; at most"),
+        ("two-stage", r"about 60 items"),
+    ],
+)
+def test_an_ising_model_of_five_thousand_columns_is_refused_too(method, message, tmp_path):
+    ledger = pf.Ledger(tmp_path / "study.ledger", pf.ZCDP(1))
+    learner = pf.IsingLearner(pf.ZCDP(1), method=method, ledger=ledger)
+    with pytest.raises(pf.InputError, match=message):
+        learner.fit(np.zeros((10, 5_000), np.uint8))
+    assert not ledger.charges()
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+def test_nobody_answered(adjacency):
+    """Where there is nothing to explain, nothing is called unexplained."""
+    schema = pf.Schema({**{f"v{i}": pf.Ordered([1, 2, 3, 4]) for i in range(4)}, "w": [0, 1]})
+    learner = pf.OrdinalLearner(pf.NON_PRIVATE, schema=schema, adjacency=adjacency)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        learner.fit(np.zeros((0, 5), np.uint8))
+    assert learner.weights_ == pytest.approx(0, abs=1e-9)

@@ -180,7 +180,7 @@ def _(released: Moments, how: How) -> IsingModel:
 def _(released: ItemSums | PooledItems, how: How) -> OrdinalModel:
     how.only("scores of items", "auto")
     law = law_of(released, how.progress)
-    if law.is_lost and released.total != 0:
+    if law.is_lost and released.total != 0 and released.rows > 1:
         warnings.warn(
             "The model is farther from the released scores than noise explains: it has no "
             "intervals, and its weights may mean nothing. It may help to merge rare levels, or to "

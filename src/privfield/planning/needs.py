@@ -1,13 +1,22 @@
-"""How many rows, or how much budget, an accuracy would take: by bisection on a forecast."""
+"""How many rows, or how much budget, an accuracy would take: by few looks at forecasts."""
 
 from __future__ import annotations
 
+import math
+from bisect import bisect
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
+from functools import cache
 
 from privfield.mechanisms.forecasting.choose import forecast_of, target_error
 from privfield.mechanisms.forecasting.study import MOST_ROWS, Study
 from privfield.privacy.budgets import ZCDP, ApproxDP, Budget, PureDP
+
+Excess = Callable[[int], float]  # log(error / accuracy): it falls, and from 0 on all is well
+
+_STEPS = 100  # of a doubling of the budget
+_MOST_STEPS = 20 * _STEPS
 
 
 def rows_needed(way: str, study: Study) -> int | None:
@@ -15,35 +24,68 @@ def rows_needed(way: str, study: Study) -> int | None:
     if study.network is not None:
         return None  # another number of nodes would be another network
 
-    def reached(n: int) -> bool:
-        return _reaches(way, replace(study, n=n))
+    @cache
+    def excess(n: int) -> float:
+        return _excess(way, replace(study, n=n)) if n else math.inf
 
-    low, high = 0, 1
-    while not reached(high):
-        low, high = high, 4 * high
-        if high > MOST_ROWS:
-            return None
-    while high - low > max(1, high // 1000):
-        middle = (low + high) // 2
-        low, high = (low, middle) if reached(middle) else (middle, high)
-    return high
+    low, high = 0, study.n
+    if excess(high) > 0:
+        while excess(high) > 0:
+            if high >= MOST_ROWS:
+                return None
+            low, high = high, min(4 * high, MOST_ROWS)
+    else:
+        while high > 1 and excess(max(1, high // 4)) <= 0:
+            high = max(1, high // 4)
+        low = high // 4
+    return _smallest(excess, low, high, lambda n: max(1, n // 1000), math.log)
 
 
 def budget_needed(way: str, study: Study) -> Budget | None:
     """The smallest budget of the same kind, and the same δ, that reaches the accuracy."""
 
-    def reached(power: float) -> bool:
-        return _reaches(way, replace(study, budget=scaled(study.first_budget, 2.0**power)))
+    def budget(steps: int) -> Budget:
+        return scaled(study.first_budget, 2.0 ** (steps / _STEPS))
 
-    low, high = -20.0, 20.0
-    if not reached(high):
-        return None
-    if reached(low):
-        return scaled(study.first_budget, 2.0**low)
-    while high - low > 0.01:
-        middle = (low + high) / 2
-        low, high = (low, middle) if reached(middle) else (middle, high)
-    return scaled(study.first_budget, 2.0**high)
+    @cache
+    def excess(steps: int) -> float:
+        return _excess(way, replace(study, budget=budget(steps)))
+
+    side = 1 if excess(0) > 0 else -1
+    near, far = 0, side * _STEPS
+    while (excess(far) > 0) == (side > 0):
+        if abs(far) == _MOST_STEPS:
+            return None if side > 0 else budget(far)
+        near, far = far, side * min(2 * abs(far), _MOST_STEPS)
+    return budget(_smallest(excess, min(near, far), max(near, far), lambda _: 1, float))
+
+
+def _smallest(
+    excess: Excess,
+    low: int,
+    high: int,
+    near: Callable[[int], int],
+    scale: Callable[[int], float],
+) -> int:
+    """A number without excess that is `near` one with; `high` has none, `low` has some.
+
+    On its scale the excess is close to a straight line, which says where to look; a step beyond
+    brings the other end near, and every third time the middle is taken, whatever the line says.
+    """
+    turn, side = 0, 0
+    while high - low > near(high):
+        middle, turn = (low + high) // 2, turn + 1
+        above, below = excess(low), excess(high)
+        if turn % 3 and math.inf > above > below > -math.inf:
+            share = above / (above - below)
+            line = share * scale(high) + (1 - share) * scale(low)
+            inside = bisect(range(low + 1, high), line, key=scale)
+            middle = min(max(low + 1 + inside + side * max(1, near(high) // 2), low + 1), high - 1)
+        if excess(middle) <= 0:
+            high, side = middle, -1
+        else:
+            low, side = middle, 1
+    return high
 
 
 def alone(budget: Budget, sites: int) -> Budget:
@@ -74,6 +116,7 @@ def scaled(budget: Budget, factor: float) -> Budget:
     return ZCDP(grown(budget.rho))
 
 
-def _reaches(way: str, study: Study) -> bool:
+def _excess(way: str, study: Study) -> float:
     assert study.accuracy is not None
-    return target_error(forecast_of(study, way)) <= study.accuracy
+    error = target_error(forecast_of(study, way))
+    return math.log(error / study.accuracy) if error > 0 else -math.inf

@@ -28,6 +28,7 @@ from privfield.estimation.moments.prior import choose_prior, own_variance
 from privfield.inference.contraction.plan import QUICK_BYTES
 from privfield.inference.factors import Table
 from privfield.inference.sampling.dense import Chains, Engine
+from privfield.kernels.threads import one_thread
 from privfield.mechanisms.moments.moments import Moments
 from privfield.models.ising import IsingModel
 from privfield.progress import Progress, ProgressCallback
@@ -83,7 +84,8 @@ def match_moments(
 
     if method == "sampled":
         chains = Chains(len(moments.names), generator)
-        joint = _by_chains(moments, shrinkage, chains, next_round)
+        with one_thread():
+            joint = _by_chains(moments, shrinkage, chains, next_round)
     else:
         joint = _exact(moments, shrinkage, ExactMoments(len(moments.names), max_bytes), next_round)
     return IsingModel(joint[1:, 1:], joint[0, 1:], moments.names, stamp=moments.stamp)

@@ -119,7 +119,7 @@ class _Choice:
         means = self.task.target[0, 1:]
         apart = self.task.target[1:, 1:] - np.outer(means, means)
         np.fill_diagonal(apart, 0.0)
-        leading = np.where(np.linalg.eigh(apart)[1][:, -1] < 0, -1.0, 1.0)
+        leading = np.where(_leading(apart) < 0, -1.0, 1.0)
         self.signs = np.outer(leading, leading)[self.upper]
         explained = float(self.signs @ apart[self.upper]) ** 2 / (self.pairs * self.task.scatter)
         needed = 4 * self.p + self.chance
@@ -203,3 +203,11 @@ class _Choice:
         task = self.task
         task.theta, task.prior, task.common = trial.theta, trial.prior, trial.common
         task.chains.states[:] = trial.states
+
+
+def _leading(matrix: Table) -> Table:
+    """The eigenvector of the largest eigenvalue."""
+    from scipy.linalg import eigh
+
+    last = len(matrix) - 1
+    return np.asarray(eigh(matrix, subset_by_index=(last, last))[1][:, 0])

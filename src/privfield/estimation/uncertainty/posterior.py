@@ -95,7 +95,7 @@ class Posterior:
 
 def posterior(numbers: Numbers, like: Model, rng: np.random.Generator) -> Posterior | None:
     """From the released numbers; None where no model that explains them was found in time."""
-    places = [place for scope, place in numbers.places() if len(scope) > 1]
+    places = [p for scope, p in numbers.places() if len(scope) > 1 and p.stop > p.start]
     point, reach = _independent(numbers), _STEP
     here = linear(numbers, like, point, rng)
     if here is None:

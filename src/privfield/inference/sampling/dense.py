@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from privfield.inference.factors import Table
 
 _CHAINS = 1024
-_BLOCK = 32  # variables
+_BLOCK = 64  # variables
 _BURN_IN, _THIN = 150, 8  # sweeps of short chains
 _CELLS = 1 << 19  # chains × variables
 WORK = 1.2e10  # multiplications that one call should not exceed by much
@@ -72,18 +72,15 @@ def sweep(
 
     One after the other, but what variables outside a block do to all inside is one product.
     """
+    from privfield.inference.sampling.dense_kernels import redraw
+
     # x_i = +1 with probability 1/(1 + exp(−2h)): where h exceeds half a logistic number
     uniform = np.clip(rng.random(states.shape, np.float32), 1e-7, 1 - 1e-7)
     threshold = 0.5 * np.log(uniform / (1 - uniform)) - field[:, None]
     for start in range(0, len(field), _BLOCK):
         block = slice(start, start + _BLOCK)
-        own, inside = states[block], weights[block, block]
         missing = threshold[block] - weights[block] @ states
-        changed = np.zeros_like(own)
-        for i in range(len(own)):
-            new = np.where(inside[i] @ changed > missing[i], np.float32(1), np.float32(-1))
-            changed[i] = new - own[i]
-        own += changed
+        redraw(states[block], weights[block, block], missing)
 
 
 def chain_moments(

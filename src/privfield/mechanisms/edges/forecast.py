@@ -8,10 +8,10 @@ about 0.85·τ·n in L1; it is found if that passes. docs/guide/planning-a-study
 from __future__ import annotations
 
 import math
+from bisect import bisect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import combinations
 from math import prod
 from statistics import NormalDist
 from typing import Any
@@ -20,8 +20,9 @@ import numpy as np
 
 from privfield.algebra.contrasts import Scope
 from privfield.inference.contraction.room import RoomForEdges
+from privfield.inference.factors import Table
 from privfield.mechanisms.edges.purse import Piece, Purse
-from privfield.mechanisms.edges.schedule import MISSES
+from privfield.mechanisms.edges.schedule import EXPLORING, MISSES
 from privfield.mechanisms.edges.scores import HALF_NORMAL, Counts, Pair, sampling_spread
 from privfield.mechanisms.edges.search import least_excess
 from privfield.mechanisms.forecasting.calls import learner_call
@@ -38,7 +39,6 @@ from privfield.mechanisms.tables.forecast import (
     MAIN_EFFECT,
     Variances,
     interaction_noise,
-    variation,
 )
 from privfield.privacy.randomness import Likeliest, Randomness
 
@@ -77,7 +77,7 @@ def searched(study: Study, search: Search, name: str, call: str, note: str) -> F
     cells = [prod(study.shape[v] for v in pair) for pair in search.chances] or [1]
     typical = sum(cells) / len(cells)
     noisy = [v for v in map(search.noise.get, search.chances) if v is not None and v < math.inf]
-    pairs = sum(one * two for one, two in combinations(study.shape, 2))
+    pairs = (sum(study.shape) ** 2 - sum(levels**2 for levels in study.shape)) // 2
     return Forecast(
         name,
         call,
@@ -132,7 +132,10 @@ class _Dry:
 def _bought(about: tuple[Any, ...], dry: _Dry) -> tuple[tuple[Pair, ...], Variances]:
     """Which edges can be afforded, and V_s of everything that is measured in the end."""
     purse, likely = dry.purse, about[-1]
-    looked = tuple(_affordable(purse, likely))
+    looked = likely[: _affordable(purse, likely)]
+    for _ in looked:
+        purse.select(np.zeros(1, np.int64))
+        purse.test(0)
     for _ in range(MISSES):
         if purse.affords(looked):
             purse.select(np.zeros(1, np.int64))
@@ -150,13 +153,18 @@ def reference_edges(shape: Sequence[int]) -> list[Pair]:
     return sorted(pair for pair in ring if pair[0] != pair[1])
 
 
-def _affordable(purse: Purse, likely: Sequence[Pair]) -> Iterator[Pair]:
-    for count, pair in enumerate(likely):
-        if count >= purse.schedule.most or not purse.affords(likely[:count]):
-            return
-        purse.select(np.zeros(1, np.int64))
-        purse.test(0)
-        yield pair
+def _affordable(purse: Purse, likely: Sequence[Pair]) -> int:
+    """How many edges are chosen before the purse affords no more.
+
+    What choices and first looks cost only grows with their number, so it is found by halving.
+    """
+    choice = purse.whole * (purse.schedule.select + purse.schedule.test)
+
+    def is_beyond(count: int) -> bool:
+        looks = purse.price_of(likely[:count])
+        return purse.spent + (count + 1) * choice + looks > purse.whole * EXPLORING
+
+    return bisect(range(min(len(likely), purse.schedule.most)), False, key=is_beyond)
 
 
 def _chances(study: Study, purse: Purse, ring: Sequence[Pair]) -> dict[Pair, float]:
@@ -185,32 +193,44 @@ def _chances(study: Study, purse: Purse, ring: Sequence[Pair]) -> dict[Pair, flo
 
 def _tables(study: Study, search: Search) -> tuple[float, float, float, float]:
     """Total variation, mean over all pairs: sampling only, with noise, expected; and the last."""
-    shape, n = study.shape, study.n
-    totals = [0.0, 0.0, 0.0]
-    pairs = list(combinations(range(study.variables), 2))
-    for pair in pairs:
-        cells = prod(shape[v] for v in pair)
-        inside = prod(shape[v] - 1 for v in pair)
-        alone, single = [0.0, 0.0, 0.0], n / cells
-        for v in pair:
-            own, noise = shape[v], search.noise.get((v,), 0.0)
-            share = (own - 1) * own / cells
-            for place, variance in enumerate(_three(n / own, noise, n / own * MAIN_EFFECT)):
-                alone[place] += share * variance
-        both = list(alone)
-        if pair in search.chances:
-            size = single * study.coupling
-            for place, variance in enumerate(_three(single, search.noise[pair], size)):
-                both[place] += inside * variance
-        errors = [variation(math.sqrt(each / cells) / n, cells) for each in both]
-        chance = search.chances.get(pair, 1.0)
-        missed = math.hypot(
-            variation(math.sqrt(alone[2] / cells) / n, cells), _DISTANCE * study.coupling / 2
-        )
-        errors[2] = chance * errors[2] + (1 - chance) * min(1.0, missed)
-        totals = [total + error for total, error in zip(totals, errors, strict=True)]
-    sampling, plain, expected = (total / max(1, len(pairs)) for total in totals)
-    return sampling, plain, expected, expected
+    shape, n, p = study.shape, study.n, study.variables
+    if p < 2:
+        return 0.0, 0.0, 0.0, 0.0
+    # variances of all cells together: of what single variables say, and of each edge's interaction
+    single = np.zeros((p, 3))
+    for v, levels in enumerate(shape):
+        mean, noise = n / levels, search.noise.get((v,), 0.0)
+        single[v] = [
+            levels * (levels - 1) * each for each in _three(mean, noise, mean * MAIN_EFFECT)
+        ]
+    first, second = np.triu_indices(p, 1)
+    sizes = np.array(shape, float)
+    cells = sizes[first] * sizes[second]
+    alone = single[first] + single[second]
+    both, chances = alone.copy(), np.ones(len(first))
+    for pair, chance in search.chances.items():
+        place = _position(pair, p)
+        mean = n / cells[place]
+        inside = float(cells[place]) * prod(shape[v] - 1 for v in pair)
+        parts = _three(mean, search.noise[pair], mean * study.coupling)
+        both[place] += [inside * each for each in parts]
+        chances[place] = chance
+    errors = _variations(both, n)
+    missed = np.hypot(_variations(alone[:, 2], n), _DISTANCE * study.coupling / 2)
+    last = chances * errors[:, 2] + (1 - chances) * np.minimum(1.0, missed)
+    expected = float(last.mean())
+    return float(errors[:, 0].mean()), float(errors[:, 1].mean()), expected, expected
+
+
+def _position(pair: Pair, variables: int) -> int:
+    """Where a pair is among all of them, in their order."""
+    first, second = pair
+    return first * (2 * variables - first - 1) // 2 + second - first - 1
+
+
+def _variations(totals: Table, n: int) -> Table:
+    """As `variation`, where `totals` is the number of cells times their summed variances."""
+    return np.asarray(np.minimum(1.0, np.sqrt(totals) / n * math.sqrt(2 / math.pi) / 2))
 
 
 def _three(sampling: float, noise: float, size: float) -> tuple[float, float, float]:

@@ -30,7 +30,7 @@ _POWERS = 0.35, 1.4  # of couplings below and above 0.4, fitted
 _MOST = 1.5  # couplings that are all noise err by about so many times the true ones
 _RATE = 1e11  # multiplications and additions a second, measured on one core
 _TOO_LONG = 1e6  # seconds
-_MOST_CELLS = 1 << 24  # of one gradient: more is refused by the learners
+MOST_CELLS = 1 << 24  # of one gradient: more is refused by the learners
 _MAIN = 1.0  # log-potentials of single variables, which the regressions have to find as well
 _VARIATION = math.sqrt(2 / math.pi) / 2  # of a table, for log-potentials that err by 1
 _GUMBEL = math.pi / math.sqrt(6)  # standard deviation of a Gumbel number of scale 1
@@ -86,7 +86,7 @@ def forecast_frank_wolfe(study: Study, call: str, make: Callable[[], Path]) -> F
     """p sparse logistic regressions (Zhang et al. 2020), as recalibrated here."""
     if study.zeros:
         return refused(_NAME, call, _STATISTIC, "knows no forbidden combinations")
-    if sum(study.shape) * study.variables > _MOST_CELLS:
+    if sum(study.shape) * study.variables > MOST_CELLS:
         note = "has too many regressions on too many columns"
         return refused(_NAME, call, _STATISTIC, note)
     try:

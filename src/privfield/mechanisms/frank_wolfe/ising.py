@@ -17,7 +17,7 @@ from privfield.errors import InputError
 from privfield.mechanisms.forecasting.calls import learner_call
 from privfield.mechanisms.forecasting.forecast import Forecast
 from privfield.mechanisms.forecasting.study import Study
-from privfield.mechanisms.frank_wolfe.forecast import forecast_frank_wolfe
+from privfield.mechanisms.frank_wolfe.forecast import MOST_CELLS, forecast_frank_wolfe
 from privfield.mechanisms.frank_wolfe.gradients import Regressions
 from privfield.mechanisms.frank_wolfe.mechanism import FrankWolfe, check_width
 from privfield.mechanisms.frank_wolfe.rows import Codes, Digits, Rows
@@ -61,6 +61,15 @@ class IsingFrankWolfe(SpinFrankWolfe):
     noun = "Frank–Wolfe (Ising)"
     kind = "Ising"
     ways = (("ising", "frank-wolfe"),)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        p, most = len(self.names), math.isqrt(MOST_CELLS // 2)
+        if p > most:
+            raise InputError(
+                f'method="frank-wolfe" takes at most {most:,} variables; got {p:,}. '
+                "Choose some of them. Nothing was charged."
+            )
 
     @cached_property
     def regressions(self) -> Regressions:

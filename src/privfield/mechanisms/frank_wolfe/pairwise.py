@@ -21,7 +21,7 @@ from privfield.data.table import open_table, unit_of
 from privfield.errors import InputError
 from privfield.mechanisms.forecasting.forecast import Forecast
 from privfield.mechanisms.forecasting.study import Study
-from privfield.mechanisms.frank_wolfe.forecast import forecast_pairwise
+from privfield.mechanisms.frank_wolfe.forecast import MOST_CELLS, forecast_pairwise
 from privfield.mechanisms.frank_wolfe.gradients import GroupRegressions, Regressions
 from privfield.mechanisms.frank_wolfe.laws import MOST_BLOCK_SCALE
 from privfield.mechanisms.frank_wolfe.mechanism import FrankWolfe, check_width
@@ -33,7 +33,6 @@ from privfield.privacy.terms import Terms
 from privfield.schema import Schema, check_schema
 
 PRINTED = "l1, as printed"  # what a trajectory of the printed algorithm says of its geometry
-_MOST_CELLS = 1 << 24  # of one gradient
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,7 +147,7 @@ def _check_size(shape: tuple[int, ...]) -> None:
     pairs, columns = sum(math.comb(size, 2) for size in shape), sum(shape) + 1
     if not pairs:
         raise InputError("schema: at least one variable must have two levels.")
-    if pairs * columns > _MOST_CELLS:
+    if pairs * columns > MOST_CELLS:
         raise InputError(
             f"schema: {pairs:,} regressions on {columns:,} levels are too many; use "
             "method='tables', coarser levels or fewer variables."

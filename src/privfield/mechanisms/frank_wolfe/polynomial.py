@@ -18,7 +18,7 @@ from privfield.errors import InputError
 from privfield.mechanisms.forecasting.calls import learner_call
 from privfield.mechanisms.forecasting.forecast import Forecast
 from privfield.mechanisms.forecasting.study import Study
-from privfield.mechanisms.frank_wolfe.forecast import forecast_frank_wolfe
+from privfield.mechanisms.frank_wolfe.forecast import MOST_CELLS, forecast_frank_wolfe
 from privfield.mechanisms.frank_wolfe.gradients import Regressions
 from privfield.mechanisms.frank_wolfe.ising import SpinFrankWolfe
 from privfield.mechanisms.frank_wolfe.mechanism import check_width
@@ -26,8 +26,6 @@ from privfield.mechanisms.frank_wolfe.rows import Codes
 from privfield.mechanisms.worlds import small_tables
 from privfield.privacy.mechanism import World
 from privfield.privacy.terms import Terms
-
-_MOST_CELLS = 1 << 24  # of one gradient
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +89,7 @@ def check_order(order: object, p: int) -> int:
     """The largest number of variables in a monomial."""
     degree = check_degree(order, p)
     columns = sum(math.comb(p, size) for size in range(degree))
-    if columns * p > _MOST_CELLS:
+    if columns * p > MOST_CELLS:
         raise InputError(
             f"order={order}: {p} regressions on {columns:,} products are too many; use a smaller "
             "order or fewer variables."

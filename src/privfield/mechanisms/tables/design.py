@@ -19,6 +19,7 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import combinations
 from math import prod
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -29,6 +30,9 @@ from privfield.privacy.adjacency import Adjacency, Sensitivity, marginal_sensiti
 from privfield.privacy.budgets import Budget, NonPrivate
 from privfield.privacy.noise import NO_NOISE, NoiseLaw, check_noise, choose_noise
 from privfield.privacy.rounding import float_above, sqrt_above
+
+if TYPE_CHECKING:
+    from privfield.inference.contraction.plan import ContractionPlan
 
 DESIGNS = ("auto", "uniform", "cells", "residual")
 _MOST_PATTERNS = 2**23  # of agreement, over all cliques: bounds time, memory and rounding error
@@ -232,11 +236,17 @@ def squared_move(task: Task, scopes: Sequence[Scope], variances: Sequence[float]
 
 def _maximum(task: Task, scopes: Sequence[Scope], tables: Sequence[np.ndarray]) -> float:
     """The largest sum of the tables over all patterns; refuses what takes too much memory."""
+    if len(tables) == 1:
+        return float(tables[0].max())
+    plan = _pattern_plan(len(task.shape), tuple(scopes), _PATTERN_BYTES)
+    return plan.max_tables(tables)[0]
+
+
+@lru_cache(maxsize=4)  # precisions are searched for with the same scopes again and again
+def _pattern_plan(variables: int, scopes: tuple[Scope, ...], max_bytes: float) -> ContractionPlan:
     from privfield.inference.contraction.plan import plan_contraction
 
-    shape = (2,) * len(task.shape)
-    plan = plan_contraction(shape, scopes, max_bytes=_PATTERN_BYTES)
-    return plan.max_tables(tables)[0]
+    return plan_contraction((2,) * variables, scopes, max_bytes=max_bytes)
 
 
 def _maximum_by_blocks(task: Task, scopes: Sequence[Scope], tables: Sequence[np.ndarray]) -> float:
