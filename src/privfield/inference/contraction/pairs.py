@@ -22,7 +22,7 @@ from privfield.inference.factors import Table, aligned
 
 Pair = tuple[int, int]
 _KEPT_CELLS = 2**24  # of all conditionals; more are made again whenever they are needed
-_BLOCK_CELLS = 2**21  # of the matrix of those who travel together
+_BLOCK_CELLS = 2**20  # of the matrix of those who travel together
 
 
 def pair_marginals(
