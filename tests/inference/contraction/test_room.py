@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import privfield as pf
+from privfield.inference.contraction import plan
 from privfield.inference.contraction.plan import contraction_size
 from privfield.inference.contraction.room import Cells, RoomForEdges
 
@@ -48,6 +49,27 @@ def test_candidates_beside_some_edges():
         True,
     ]
     assert RoomForEdges(schema, 1e9).beside(path, [(0, 2), (0, 3)]) == [True, True]
+
+
+def test_an_order_of_elimination_is_searched_once(monkeypatch):
+    """A search asks whether an edge fits, and then which others fit beside it."""
+    asked = []
+
+    def search(shape, cliques, rng, most):
+        asked.append(cliques)
+        return order(shape, cliques, rng, most)
+
+    order = plan.elimination_order
+    monkeypatch.setattr(plan, "elimination_order", search)
+    plan._order.cache_clear()
+    room = RoomForEdges(pf.Schema({f"u{i}": 30 for i in range(7)}), 1e6)
+    ring = [(0, 1), (1, 2), (2, 3), (0, 3)]
+    before = len(asked)
+    assert room.holds(ring)
+    room.beside(ring, [(4, 5)])
+    assert len(asked) == before + 1
+    room.beside([*ring, (4, 5)], [(5, 6)])
+    assert len(asked) == before + 2
 
 
 def test_what_a_run_multiplies_is_limited_too():

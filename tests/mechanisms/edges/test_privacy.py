@@ -394,6 +394,28 @@ def scripted(mechanism, data, number, passes):
     return drawn, mechanism.open(data)(Script(number, passes, drawn.append))
 
 
+@pytest.mark.parametrize(
+    ("passes", "choices"),
+    [
+        ([True] * 9 + [False] * 5, 14),  # a tree, and nothing more
+        ([True] * 9 + ([False] * 4 + [True]) * 4 + [False] * 4, 32),
+        ([True] * 32 + [False] * 2, 34),  # after 3·9 + 5 choices two misses are enough
+        ([True] * 30 + [False] * 2, 32),
+        ([True] * 40 + [False, True, False, False], 44),
+        ([True] * 45, 45),  # all pairs
+    ],
+)
+def test_when_a_search_ends(passes, choices):
+    """By misses in a row: five, or two where more pairs were chosen than usual."""
+    schema = pf.Schema({f"v{i}": 2 for i in range(10)})
+    mechanism = EdgeSelection(Terms(pf.ZCDP(1), Adjacency.ADD_REMOVE), schema=schema)
+    rows = np.zeros((1000, 10), np.int64)
+    # whatever is asked after the end of the script fails on an empty list
+    _, found = scripted(mechanism, rows, 0, passes)
+    assert len(found.choices) == choices
+    assert [choice.kept for choice in found.choices] == passes[:choices]
+
+
 @pytest.mark.parametrize("adjacency", BOTH)
 @pytest.mark.parametrize("budget", [pf.PureDP(1), pf.ZCDP(0.1), pf.ApproxDP(0.7, 1e-6)])
 def test_the_worlds_of_the_contract_take_every_branch(adjacency, budget):

@@ -113,6 +113,12 @@ def _bytes(count: float) -> str:
     return f"{count:.3g} TiB"
 
 
+@lru_cache(maxsize=8)
+def _order(shape: Scope, leaves: tuple[Scope, ...], most: float) -> Elimination:
+    """Whoever asks whether a structure fits asks for its plan next: the order is searched once."""
+    return elimination_order(shape, leaves, None, most)
+
+
 def _prepare(
     shape: Sequence[int],
     cliques: Sequence[Sequence[int]],
@@ -124,7 +130,10 @@ def _prepare(
     scopes = [tuple(v for v in c if shape[v] > 1) for c in (*cliques, *wanted)]
     leaf_of, owner = _leaves(scopes, len(cliques))
     leaves = [scopes[c] for c in owner]
-    found = elimination_order(shape, leaves, rng, max_bytes / 8)
+    if rng is None and len(leaves) <= _MOST_KEPT_CLIQUES:
+        found = _order(tuple(shape), tuple(leaves), max_bytes / 8)
+    else:
+        found = elimination_order(shape, leaves, rng, max_bytes / 8)
     if not found.complete:
         return _lower_bound(shape, found), None, ()
     nodes = build_tree(shape, leaves, found.order)

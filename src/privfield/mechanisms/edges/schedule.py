@@ -12,12 +12,14 @@ from itertools import combinations, combinations_with_replacement
 
 from privfield.mechanisms.edges.scores import HALF_NORMAL, Pair
 
-RULE = 3  # of the search; a job that was cut off under another one cannot go on
+RULE = 4  # of the search; a job that was cut off under another one cannot go on
 ONE_WAY = Fraction(6, 100)  # of a pure budget, for the tables of single variables
 TOTAL = Fraction(2, 1000)  # for the number of people, where it is private
 FIRST_LOOK = Fraction(30, 100)  # of a pure budget, for first looks at the planned number of edges
 EXPLORING = Fraction(75, 100)  # at most, before the last measurement
 MISSES = 5  # in a row end the search
+LATE_MISSES = 2  # after the usual number of choices
+_USUAL, _MOST = 3, 5  # choices for each edge of a tree, beside those that may fail in a row
 MOST_PAIRS = 1 << 19  # to choose from, if their tables are small: a choice looks at all of them
 FEWER_PAIRS = 1 << 17  # if they are larger
 _SMALL_TABLE = 16  # cells, on average
@@ -30,13 +32,15 @@ _CARE = 60.0  # how much more the noise of all tables matters than the weakest e
 class Schedule:
     """Everything public: which pairs may be chosen, how many, and what each choice may cost.
 
-    `edges` is the number planned for; at most `most` pairs are looked at. `batch` pairs are chosen
-    between two fits. `select` and `test` are shares of the budget for one choice, which become
-    larger where there are few people, up to `most_for_choices` for all that are planned.
+    `edges` is the number planned for; at most `most` pairs are looked at, and after `usual` ones
+    fewer misses end the search. `batch` pairs are chosen between two fits. `select` and `test` are
+    shares of the budget for one choice, which become larger where there are few people, up to
+    `most_for_choices` for all that are planned.
     """
 
     candidates: tuple[Pair, ...]
     edges: int
+    usual: int
     most: int
     batch: int
     select: Fraction
@@ -82,7 +86,8 @@ def make_schedule(shape: Sequence[int], candidates: Sequence[Pair], pure: bool) 
     return Schedule(
         tuple(candidates),
         edges,
-        min(len(candidates), 3 * tree + MISSES),
+        _USUAL * tree + MISSES,
+        min(len(candidates), _MOST * tree + MISSES),
         max(1, len(variables) // 12),
         share * Fraction(2, 3) / edges,
         share / 3 / edges,

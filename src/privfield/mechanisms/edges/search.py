@@ -20,7 +20,7 @@ from privfield.inference.contraction.room import RoomForEdges
 from privfield.inference.factors import Table
 from privfield.mechanisms.edges.candidates import Candidates, Positions
 from privfield.mechanisms.edges.purse import Piece, Purse
-from privfield.mechanisms.edges.schedule import MISSES
+from privfield.mechanisms.edges.schedule import LATE_MISSES, MISSES
 from privfield.mechanisms.edges.scores import Pair, cell_noise, sampling_spread
 from privfield.mechanisms.edges.selection import SelectedPair
 from privfield.mechanisms.tables.measurements import Measurements
@@ -62,9 +62,14 @@ class Search:
         self.pieces += self._purse.first_tables()
         self._forest()
         misses = 0 if self.edges else MISSES  # without an edge there is no other model to look at
-        while misses < MISSES and self._can_look([]):
+        while misses < self._patience and self._can_look([]):
             misses = 0 if self._round_of_choices() else misses + 1
         self.pieces += self._purse.last_tables(sorted(self.edges), self._expected())
+
+    @property
+    def _patience(self) -> int:
+        """How many misses in a row end the search: fewer where most edges should be known."""
+        return MISSES if len(self.choices) < self._purse.schedule.usual else LATE_MISSES
 
     def _expected(self) -> dict[Scope, Table]:
         """Every edge, every variable and the total, as the last fit has them, in steps."""
