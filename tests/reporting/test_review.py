@@ -127,6 +127,13 @@ def test_the_command_writes_two_files_and_compares(tmp_path, capsys, monkeypatch
     assert "Where they differ" in Path("c.html").read_text()
     card = json.loads(Path("a.json").read_text())
     assert compare_cards(card, card) == []
+    other = json.loads(Path("b.json").read_text())
+    card["ledger"], card["data"]["variables"]["a"] = None, ["yes", "no"]
+    found = {place: said for place, *said in compare_cards(card, other)}
+    assert found["data.variables.a"] == ["yes, no", "no, yes"]
+    assert all(one != two for one, two in found.values())
+    rho = [float(said) for said in found["guarantee.cost.rho"]]
+    assert rho == pytest.approx([pf.ApproxDP(e, 1e-6).to_zcdp().rho for e in (1, 2)], rel=1e-6)
     Path("d.json").write_text("{}")
     assert main(["compare", "a.json", "d.json"]) == 2
     assert "'d.json' is no card" in capsys.readouterr().err

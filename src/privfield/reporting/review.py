@@ -9,7 +9,9 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -390,7 +392,7 @@ def card_page(model: Any, found: Mapping[str, Any]) -> str:
             "What read the records",
             ["What", "Noise", "Cost", "Proof"],
             [
-                [each["what"], each["noise"] or "–", str(card.cost), each["proof"]]
+                [each["what"], each["noise"] or "–", words.budget_words(card.cost), each["proof"]]
                 for each in found["mechanisms"]
             ],
             words=range(4),
@@ -430,21 +432,26 @@ def compare_cards(
     one, two = ({k: v for k, v in card.items() if k != "questions"} for card in (first, second))
     left, right = dict(_leaves(one)), dict(_leaves(two))
     places = [*left, *(place for place in right if place not in left)]
-    return [
-        (place, left.get(place, "–"), right.get(place, "–"))
-        for place in places
-        if left.get(place) != right.get(place)
-    ]
+    found = [(place, left.get(place, "–"), right.get(place, "–")) for place in places]
+    return [(place, *said) for place, *said in found if said[0] != said[1]]
 
 
 def _leaves(value: Any, place: str = "") -> Sequence[tuple[str, str]]:
     if isinstance(value, Mapping):
         parts = [(f"{place}.{name}" if place else name, each) for name, each in value.items()]
-    elif isinstance(value, list):
+    elif isinstance(value, list) and any(isinstance(each, list | Mapping) for each in value):
         parts = [(f"{place}[{number}]", each) for number, each in enumerate(value, 1)]
     else:
-        return [(place, "–" if value is None else str(value))]
+        return [(place, _plainly(value))]
     return [leaf for name, each in parts for leaf in _leaves(each, name)]
+
+
+def _plainly(value: Any) -> str:
+    """A list on one line, a cost in ρ as a number."""
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "–"
+    text = "–" if value is None else str(value)
+    return f"{float(Fraction(text)):.10g}" if re.fullmatch(r"\d+/\d+", text) else text
 
 
 def comparison_page(
