@@ -433,7 +433,7 @@ def compare_cards(
     left, right = dict(_leaves(one)), dict(_leaves(two))
     places = [*left, *(place for place in right if place not in left)]
     found = [(place, left.get(place, "–"), right.get(place, "–")) for place in places]
-    return [(place, *said) for place, *said in found if said[0] != said[1]]
+    return [each for each in found if each[1] != each[2]]
 
 
 def _leaves(value: Any, place: str = "") -> Sequence[tuple[str, str]]:
