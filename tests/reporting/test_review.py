@@ -123,7 +123,7 @@ def test_the_command_writes_two_files_and_compares(tmp_path, capsys, monkeypatch
     assert main([*line, "-o", "new-card.json"]) == 0 and Path("new-card.html").exists()
     capsys.readouterr()
     assert main(["compare", "a.json", "b.json", "-o", "c.html"]) == 0
-    assert "guarantee.epsilon: 1.0 | 2.0" in capsys.readouterr().out
+    assert "guarantee.epsilon: 1 | 2" in capsys.readouterr().out
     assert "Where they differ" in Path("c.html").read_text()
     card = json.loads(Path("a.json").read_text())
     assert compare_cards(card, card) == []

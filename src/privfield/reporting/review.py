@@ -451,7 +451,9 @@ def _plainly(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(map(str, value)) or "–"
     text = "–" if value is None else str(value)
-    return f"{float(Fraction(text)):.10g}" if re.fullmatch(r"\d+/\d+", text) else text
+    if isinstance(value, float) or re.fullmatch(r"\d+/\d+", text):
+        return f"{float(Fraction(text)):.10g}"
+    return text
 
 
 def comparison_page(
@@ -459,7 +461,9 @@ def comparison_page(
 ) -> str:
     """Two cards side by side, where they differ, as one HTML page."""
     found = compare_cards(*cards)
-    rows = [(place.replace(".", ".\u200b"), *said) for place, *said in found]  # may break there
+    rows = [
+        (re.sub(r"([._])", "\\1\u200b", place), *said) for place, *said in found
+    ]  # breaks there
     stamp = next((card["stamp"] for card in cards if card["stamp"]), None)
     page: Content = {
         "title": f"Cards of {names[0]} and {names[1]}",
