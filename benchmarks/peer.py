@@ -1,6 +1,6 @@
 """Accuracy, coverage and speed of private peer effects; prints Markdown tables.
 
-    python benchmarks/peer.py accuracy | coverage | speed | large [--studies N]
+    python benchmarks/peer.py accuracy | coverage | roots | speed | large [--studies N]
 
 Accuracy: an Erdős–Rényi network of 2,000 nodes, p = n^(−1/3), J = A/(np); the pseudo-likelihood and
 Algorithm 1 as printed over the real line and clipped to [0, 3], the others within it. Our estimate
@@ -10,9 +10,11 @@ loaded its compiled code before.
 """
 
 import argparse
+import copy
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import networkx as nx
@@ -24,8 +26,9 @@ from privfield.data.network.edge_files import read_edge_file
 from privfield.data.network.read import read_network
 from privfield.estimation.peers.bank import Bank, forget_banks, open_bank
 from privfield.estimation.peers.mple import roots
-from privfield.estimation.peers.noise import count_noise
+from privfield.estimation.peers.noise import Root, count_noise
 from privfield.estimation.peers.one import crossing, estimate_peer_effect, peak
+from privfield.estimation.peers.reweighting import Curve
 from privfield.inference.sampling import sample_network
 from privfield.learners.peer import PeerEffect
 from privfield.mechanisms.peers.as_printed import printed_constants, printed_draws
@@ -215,6 +218,93 @@ def coverage(count):
             sys.stdout.flush()
 
 
+class RootBank:
+    """A bank that serves every released root: the sums at g, by splines between some g.
+
+    One draw in four of each station will do.
+    """
+
+    is_exact = True
+
+    def __init__(self, network, bound=5.0, points=61):
+        from scipy.interpolate import CubicSpline
+
+        self.network = network
+        places = np.linspace(0.0, bound, points)
+        bank = Bank(network, at=tuple(places))
+        bank.fill(0.0, bound)
+        self.stations = bank.stations
+        self._curve = Curve(
+            [replace(s, draws=s.draws[::4], groups=s.groups[::4]) for s in bank.stations.values()]
+        )
+        self._sums = CubicSpline(places, self._curve.draws[:, -points:], axis=1)
+
+    def of(self, root):
+        """Its curve is now that of this root."""
+        self._here = copy.copy(self._curve)
+        self._here.draws = self._sums([root.point - root.step, root.point])
+        return self
+
+    def fill(self, low, high, progress=None):
+        pass
+
+    def curves(self, low, high):
+        return self._here, []
+
+    def window(self, low, high):
+        return []
+
+
+def roots_coverage(count, bound=5.0):
+    """Share of studies whose 95% interval from objective perturbation holds the true β."""
+    networks = {"ER, n = 500": read_network(random_couplings(500), "none")}
+    if BLOGS.exists():
+        networks["blogs, n = 815"] = read_network(blogs()[0])
+    print(
+        f"95% intervals by objective perturbation, {count} studies: coverage in %, median length "
+        "in brackets, then the share of studies with two separate ranges or none\n"
+    )
+    print("| network | β | ε = 0.5 | 2 | 5 |\n|---|---|---|---|---|")
+    for name, network in networks.items():
+        bank, known = RootBank(network, bound), {}
+        for place, beta in enumerate((0.1, 0.5, 1.0, 1.5)):
+            states = studies(network, beta, count, seed=5)
+            rng = np.random.default_rng([6, place, network.nodes])
+            cells = []
+            for epsilon in (0.5, 2.0, 5.0):
+                found = [
+                    estimate_root(each, bank, known)
+                    for each in released(network, states, epsilon, bound, rng)
+                ]
+                ends = np.array([each.interval for each in found])
+                empty = np.array([each.outside for each in found])
+                hits = ((ends[:, 0] <= beta) & (beta <= ends[:, 1]) & ~empty).mean()
+                wide = np.median(ends[:, 1] - ends[:, 0])
+                split = np.mean([bool(each.pieces) for each in found])
+                cells.append(
+                    f"{100 * hits:.1f} ({wide:.2g}) {100 * split:.0f}, {100 * empty.mean():.0f}"
+                )
+            print(f"| {name} | {beta} | " + " | ".join(cells) + " |")
+            sys.stdout.flush()
+
+
+def released(network, states, epsilon, bound, rng):
+    """Objective perturbation of each study: its grid and noise, drawn in floating point."""
+    plan = plan_objective(network, exact(epsilon, "e"), exact(bound, "b"), exact(1, "g"))
+    scale, step = plan.law.scale * float(plan.grain), float(plan.step)
+    noise = rng.laplace(0, scale, len(states))
+    found = roots(network.couplings, states, float(plan.ridge), noise)
+    for cell in np.ceil(np.clip(found, 0, bound) / step).astype(int):
+        ends = {"first": cell == 0, "last": cell == plan.cells}
+        yield Root(network.digest, None, cell * step, step, float(plan.ridge), scale, **ends)
+
+
+def estimate_root(root, bank, known):
+    if root not in known:
+        known[root] = estimate_peer_effect(root, bank.of(root))
+    return known[root]
+
+
 def timed(work):
     """CPU-seconds of all threads, and what the work gives."""
     start = time.process_time()
@@ -304,13 +394,14 @@ def large(nodes=1_000_000, edges=5_000_000):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
-        "what", choices=["accuracy", "coverage", "speed", "large", "all"], nargs="?"
+        "what", choices=["accuracy", "coverage", "roots", "speed", "large", "all"], nargs="?"
     )
     parser.add_argument("--studies", type=int, default=500)
     given = parser.parse_args()
     work = {
         "accuracy": lambda: accuracy(given.studies),
         "coverage": lambda: coverage(given.studies),
+        "roots": lambda: roots_coverage(given.studies),
         "speed": speed,
         "large": large,
     }

@@ -197,6 +197,12 @@ def test_peer_says_first_what_is_protected(tmp_path):
     assert "the odds of a positive outcome are multiplied by" in done.stdout
     model = pf.load(tmp_path / "peer.pf")
     assert isinstance(model, pf.NetworkIsing) and "beta" in model.card.intervals
+    perturbed = ("--method", "objective-perturbation", "--bounds=-2,3", "--insecure-seed", "1")
+    found = json.loads(ok(installed(*line, *perturbed, "--force", "--json", cwd=tmp_path)))
+    # at ε = 1 noise hides all of 14 people
+    assert -2 <= found["low"] <= found["beta"] <= found["high"] <= 3
+    assert not found["outside_the_model"] and not found["ranges"]
+    assert any("reaches the bound" in note for note in found["notes"])
 
 
 def test_structure_writes_what_is_stable_and_nothing_else(tmp_path):

@@ -264,6 +264,12 @@ def test_rows_that_turn_up_later_do_not_count() -> None:
     assert keep[6:].tolist() == [True, True, False, False, False]
 
 
+def test_rows_that_are_gone_later_raise_nothing() -> None:
+    choice = Choice([1], np.array([3]), (4,), 2, 0)
+    choice.decide()  # nothing was looked at: the table was empty the second time
+    assert not choice.keep(np.array([0, 0]), [np.array([0, 1], np.uint8)]).any()
+
+
 def test_a_person_with_more_rows_than_the_grid_weighs_nothing_more() -> None:
     ids = pa.array(["a"] * (WEIGHT_GRID + 1) + ["b"])
     people = People()

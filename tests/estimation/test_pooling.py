@@ -3,6 +3,7 @@
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.optimize import minimize
 from scipy.stats import chi2
@@ -114,6 +115,33 @@ def test_the_promise_is_the_weakest_or_the_sum():
     pure = pf.measure(people(500, rng), SCHEMA, PAIRS, pf.PureDP(Fraction(1, 4)))
     both = pf.pool([sites[1], pure])
     assert pure.cost <= both.card.cost and sites[1].cost <= both.card.cost
+
+
+def test_a_site_of_rows_makes_no_promise_about_people():
+    rng = np.random.default_rng()
+    names = list(SCHEMA.names)
+    frame = pd.DataFrame({n: np.array(SCHEMA[n].levels)[people(300, rng)[:, 0]] for n in names})
+    frame["id"] = np.arange(300) // 2
+    whose = pf.Schema({n: SCHEMA[n].levels for n in names}, unit=pf.Person("id", rows=2))
+    learner = pf.MarginalLearner(pf.ZCDP(1), schema=whose, cliques=PAIRS, adjacency="add-remove")
+    of_people = learner.fit(frame).model_
+    of_rows = pf.measure(people(300, rng), SCHEMA, PAIRS, pf.ZCDP(1), "add-remove")
+    assert of_people.card.unit.startswith("person")
+    assert pf.pool([of_people, of_rows]).card.unit == "row"
+
+
+@pytest.mark.parametrize("overlap", [False, True])
+@pytest.mark.parametrize("turn", [1, -1])
+def test_a_site_without_privacy_takes_it_from_all(overlap, turn):
+    rng = np.random.default_rng()
+    bare = {"budget": pf.NON_PRIVATE}, {"budget": pf.ZCDP(1), "insecure_seed": 1}
+    private = pf.measure(people(300, rng), SCHEMA, PAIRS, pf.ZCDP(1))
+    for terms in bare:
+        other = pf.measure(people(300, rng), SCHEMA, PAIRS, **terms)
+        found = pf.pool([private, other][::turn], overlap=overlap)
+        assert found.stamp and found.card.promise().startswith("none. NOT PRIVATE")
+        promises = [site.promise for site in found.card.sites][::turn]
+        assert "ρ = 1" in promises[0] and promises[1].startswith("none. NOT PRIVATE")
 
 
 def test_a_private_number_of_rows():

@@ -62,6 +62,16 @@ def test_every_learner_can_be_copied_shown_and_kept(name):
         learner.released_  # noqa: B018
 
 
+def test_a_notebook_shows_that_results_are_not_private():
+    features, labels = np.ones((20, 1)), np.ones(20)
+    for learner in (
+        pf.FrankWolfe(pf.ZCDP(1), insecure_seed=1).fit(features, labels),
+        pf.SparseLogistic(pf.NON_PRIVATE).fit(features, labels),
+    ):
+        assert "NOT PRIVATE" in learner._repr_html_() and "spent" not in learner._repr_html_()
+    assert "spent ZCDP" in pf.FrankWolfe(pf.ZCDP(1)).fit(features, labels)._repr_html_()
+
+
 @pytest.mark.parametrize("name", LEARNERS)
 def test_scikit_learn_clones_every_learner(name):
     base = pytest.importorskip("sklearn.base")

@@ -92,6 +92,29 @@ def test_frames_files_and_arrays_agree(tmp_path):
             assert found.weights_ == pytest.approx(expected.weights_, abs=0.02)
 
 
+class Watched(np.ndarray):
+    """An array that tells when it is read, and has no memory for it."""
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **options):
+        self.watch()
+        raise MemoryError(f"Unable to allocate an array with shape {self.shape}")
+
+    def __array_finalize__(self, other):
+        self.watch = getattr(other, "watch", None)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_no_record_is_read_before_the_charge_and_no_error_counts_rows(method, tmp_path):
+    ledger = pf.Ledger(tmp_path / "l", total=pf.ZCDP(1), adjacency="add-remove")
+    rows, charges = np.ones((123, 3)).view(Watched), []
+    rows.watch = lambda: charges.append(len(ledger.charges()))
+    about = {"method": method, "adjacency": "add-remove", "declared_rows": 50}
+    with pytest.raises(MemoryError) as found:
+        IsingLearner(pf.ZCDP(0.5), ledger=ledger, **about).fit(rows)
+    assert charges and set(charges) == {1}
+    assert "123" not in str(found.value)
+
+
 def test_two_stages_lead_to_an_ising_model_with_intervals(tmp_path):
     """Of 20,000 people a link of 0.6 has an error below 0.05: 0.2 is four of them beyond an end."""
     weights = np.zeros((4, 4))

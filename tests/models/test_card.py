@@ -49,6 +49,7 @@ cards = st.builds(
     intervals=st.dictionaries(texts, st.tuples(finite, finite, finite), max_size=2),
     level=st.floats(0.01, 0.99),
     sites=st.lists(st.builds(Site, texts, st.integers(0, 9) | st.floats(0, 9), texts)).map(tuple),
+    stamp=st.none() | texts,
 )
 
 
@@ -89,6 +90,19 @@ def test_a_card_changes_no_number_and_no_derived_model():
     assert model.condition({"a": "yes"}).card is None
     attach(model)  # nothing given: nothing changed
     assert model.card == Card() and model.measurements is m
+
+
+def test_what_a_stamped_model_cost_is_no_promise(tmp_path):
+    seeded = pf.MarginalLearner(pf.ZCDP(0.5), schema=SCHEMA, insecure_seed=1)
+    model = seeded.fit(np.zeros((50, 2), np.uint8)).model_
+    model.save(tmp_path / "m.pf")
+    for same in (model, pf.load(tmp_path / "m.pf"), copy.copy(model)):
+        assert same.card.cost == pf.ZCDP(0.5)
+        assert same.card.promise().startswith("none. NOT PRIVATE")
+        assert "NOT PRIVATE" in same._repr_html_()
+        assert "zero-concentrated" not in same._repr_html_()
+    old = attach(pf.IsingModel(np.zeros((2, 2)), stamp="NOT PRIVATE"), Card(cost=pf.PureDP(1)))
+    assert "ε" not in old.card.promise()
 
 
 def test_files_without_a_card_are_as_before(tmp_path):

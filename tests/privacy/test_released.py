@@ -70,7 +70,7 @@ KEYS = {  # of files that exist: they must stay readable
     },
     "network-objective": {
         *("digest", "cell", "step", "bound", "epsilon_noise", "epsilon_slope"),
-        *("ridge", "scale"),
+        *("ridge", "scale", "least"),
     },
 }
 

@@ -56,7 +56,11 @@ def test_where_noise_rules_no_likeness_is_claimed(symptoms, tmp_path):
         assert "Nothing can be learned" in found.write(tmp_path / "c.html").read_text()
 
 
-def test_what_was_not_private_says_so(groups, symptoms):
+def test_what_was_not_private_says_so(groups, symptoms, tmp_path):
     seeded = symptoms(insecure_seed=1).model_
     found = pf.compare(seeded, groups[1])
     assert found.stamp is not None and "NOT PRIVATE" in repr(found)
+    page = found.write(tmp_path / "c.html").read_text()
+    promise = groups[1].card.promise()
+    assert promise == symptoms().model_.card.promise()  # of the same budget
+    assert page.count(promise) == 1  # of the group that has one

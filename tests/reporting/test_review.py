@@ -96,6 +96,18 @@ def test_not_private_is_on_the_card():
     assert "NOT PRIVATE" in card_page(model, card)
 
 
+def test_repeatable_noise_is_no_answer_to_how_strong_a_promise_is():
+    data = np.random.default_rng(1).integers(0, 2, (50, 2)).astype(np.uint8)
+    model = pf.IsingLearner(pf.ApproxDP(1, 1e-6), insecure_seed=1).fit(data).model_
+    card = review_card(model)
+    assert {*card["guarantee"].values()} == {None, "non-private"}
+    found = {each["question"]: each for part in card["questions"].values() for each in part}
+    for question in ("Privacy parameters: how strong is the promise?", "Privacy loss"):
+        assert found[question]["status"] == "open"
+        assert "NOT PRIVATE" in found[question]["answer"]
+    assert "differential privacy with" not in card_page(model, card)
+
+
 @pytest.mark.parametrize("kind", MECHANISMS, ids=lambda kind: kind.__name__)
 def test_every_proof_exists(kind):
     assert (DOCS / "docs" / "privacy" / kind.page).is_file()

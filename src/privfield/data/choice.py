@@ -63,6 +63,8 @@ class Choice:
 
     def decide(self) -> None:
         """Choose: the rows with the smallest hashes of each person, equal rows one by one."""
+        if not self._people:  # a table that gave them before, and not again
+            return
         people, words = np.concatenate(self._people), np.concatenate(self._words)
         self._people, self._words = [], []
         order = np.lexsort((*words.T[::-1], people))

@@ -33,7 +33,7 @@ from privfield.mechanisms.tables.measurements import Measurements
 from privfield.models.base import Model
 from privfield.models.card import Card, Site, attach
 from privfield.models.ising import IsingModel
-from privfield.privacy.budgets import Cost, NonPrivate
+from privfield.privacy.budgets import NON_PRIVATE, Cost, NonPrivate
 from privfield.words import counted
 
 Release = Moments | Measurements
@@ -125,8 +125,10 @@ def _largest(costs: Sequence[Any]) -> Any:
     """The weakest promise: that of people in one site each."""
     if any(cost is None for cost in costs):
         return None
+    if any(isinstance(cost, NonPrivate) for cost in costs):
+        return NON_PRIVATE
     for cost in costs:
-        if isinstance(cost, NonPrivate) or all(other <= cost for other in costs):
+        if all(other <= cost for other in costs):
             return cost
     parts = [cost.as_cost() for cost in costs]
     known = [part.exact_epsilon for part in parts if part.exact_epsilon is not None]
@@ -245,7 +247,7 @@ def _card(
     overlap: bool,
 ) -> Card:
     known = [card for card in cards if card is not None]
-    units = {card.unit for card in known}
+    units = {"row" if card is None else card.unit for card in cards}  # whose is not known: a row's
     budgets = [card.budget for card in known]
     budget = None if overlap or len(known) < len(cards) else _largest(budgets)
     sites = tuple(
@@ -271,7 +273,7 @@ def _card(
 
 
 def _bare(release: Release | ItemSums) -> Card:
-    return Card(adjacency=release.adjacency, cost=release.cost)
+    return Card(adjacency=release.adjacency, cost=release.cost, stamp=release.stamp)
 
 
 def _people(release: Release | ItemSums) -> int | float:

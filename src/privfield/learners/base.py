@@ -136,7 +136,10 @@ class Learner:
 
     def _repr_html_(self) -> str:
         results = [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]
-        said = "not fitted yet" if "cost_" not in results else f"spent {self.cost_}"
+        found = vars(self).get("released_")
+        stamp = getattr(getattr(found, "measurements", found), "stamp", None)
+        spent = stamp or f"spent {vars(self).get('cost_')}"  # which promises nothing if stamped
+        said = spent if "cost_" in results else "not fitted yet"
         rows = [(name, repr(getattr(self, name))) for name in self._names()]
         title = f"{type(self).__name__}: {said}. Results: {', '.join(results) or 'none'}"
         return table_html(title, ("parameter", "value"), rows)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from privfield.checks import check_declared_rows, check_one_of
 from privfield.data.signs import check_variables
+from privfield.data.sources.find import SignArray
 from privfield.errors import InputError
 from privfield.learners.base import Learner, attach_card, result
 from privfield.mechanisms.forecasting.sizes import MOST_MATCHED
@@ -143,7 +144,7 @@ class IsingLearner(Learner):
         from privfield.mechanisms.items.mechanism import ItemScores
 
         schema = Schema(dict.fromkeys(names, SPIN_LEVELS)) if self.schema is None else self.schema
-        rows = (data > 0).astype(np.uint8) if isinstance(data, np.ndarray) else data
+        rows = SignArray(data) if isinstance(data, np.ndarray) else data
         self._release(ItemScores, rows, schema=schema)
         model: IsingModel = estimate(self.released_, progress=self.progress).to_ising()
         return model

@@ -68,14 +68,16 @@ class PeerEffect(Learner):
       0 and the words true, yes, y and t do. Everything else counts as negative;
     * `prevalence`: a public guess of the share of +1, for advice only;
     * `calibration`: "tight", or "as-printed": the PrIsing paper's constants, for study. Like "mple"
-      it gives the root over all real β, and no bound cuts it off;
+      it gives the root over all real β, and no bound cuts it off. Its interval is for β within the
+      bounds, and may not hold the root, which a ridge draws to 0;
     * `cache`: a folder in which simulated curves are kept; they depend on the network and, above
       5,000 nodes, on released numbers. Fits that are NOT PRIVATE neither read nor write it, nor
       does "objective-perturbation", whose curve depends on the root.
 
     After `fit`: `beta_`, `interval_` (None where the method has none, or where no β in the range
-    makes the released number plausible: `estimate_.outside`), `estimate_`, `release_`,
-    `network_`, `model_`, `method_`, `stamp_`, `cost_`, `adjacency_`.
+    makes the released number plausible: `estimate_.outside`), `estimate_` (with `pieces`, where
+    separate ranges of β do and the interval spans them), `release_`, `network_`, `model_`,
+    `method_`, `stamp_`, `cost_`, `adjacency_`.
 
     >>> import networkx as nx, privfield as pf
     >>> from privfield.learners.peer import PeerEffect
@@ -113,15 +115,15 @@ class PeerEffect(Learner):
     def fit(self, graph: Any, outcomes: Any) -> Self:
         """Release what is needed and estimate β; each call spends the budget once more."""
         from privfield.data.network.read import read_network
+        from privfield.estimation.peers.one import separate_text
 
         self._forget()
         budget = check_budget(self.budget)
         self._check()
         network = read_network(graph, self.scaling, self.weight)
         method = self._choose(network, budget)
-        estimate = None
         if self.calibration == "as-printed" or method == "mple":
-            beta = self._fit_for_study(network, outcomes, method)
+            beta, estimate = self._fit_for_study(network, outcomes, method)
         else:
             objective = method == "objective-perturbation"
             fit = self._fit_objective if objective else self._fit_statistic
@@ -135,7 +137,8 @@ class PeerEffect(Learner):
         if estimate is not None and not estimate.outside:
             self.interval_ = estimate.interval
         self.model_ = self._model()
-        attach_card(self)
+        pieces = () if estimate is None else estimate.pieces
+        attach_card(self, (separate_text(pieces),) if pieces else ())
         return self
 
     def _check(self) -> None:
@@ -168,11 +171,6 @@ class PeerEffect(Learner):
             raise InputError(
                 "bounds must be two numbers, from −100 to 0 and above 0 up to 100, such as "
                 f"(-3, 3); got {self.bounds!r}."
-            )
-        if low < 0 and self.method in ("objective-perturbation", "mple"):
-            raise InputError(
-                f'bounds below 0 need method="sufficient-statistic" or "local"; got '
-                f"{self.method!r}."
             )
 
     def _choose(self, network: PublicNetwork, budget: Budget | NonPrivate) -> str:
@@ -250,33 +248,36 @@ class PeerEffect(Learner):
         }
 
     def _fit_objective(self, network: PublicNetwork, outcomes: Any, method: str) -> PeerEstimate:
-        from privfield.estimation.peers.one import estimate_peer_effect, objective_bank
+        from privfield.estimation.peers.one import estimate_from_root
         from privfield.mechanisms.peers.objective import PerturbedObjective
 
         if isinstance(self.budget, NonPrivate):
             raise InputError('budget: NON_PRIVATE goes with method="mple" here.')
         guess = 1.0 if self.guess is None else self.guess
         sought = self._range()
-        about: dict[str, Any] = {"bound": sought["bound"], "guess": guess}
+        about: dict[str, Any] = {"bound": sought["bound"], "least": sought["least"], "guess": guess}
         found = self._release(PerturbedObjective, outcomes, NODE, **self._reading(network), **about)
-        return estimate_peer_effect(found, objective_bank(found, network), **sought)
+        return estimate_from_root(found, network, **sought)
 
-    def _fit_for_study(self, network: PublicNetwork, outcomes: Any, method: str) -> float:
-        """What protects nobody."""
+    def _fit_for_study(
+        self, network: PublicNetwork, outcomes: Any, method: str
+    ) -> tuple[float, PeerEstimate | None]:
+        """What protects nobody: the root, and what is known of β from it."""
         from privfield.data.network.outcomes import check_missing, open_outcomes
         from privfield.estimation.peers.mple import maximum_pseudolikelihood
+        from privfield.estimation.peers.one import estimate_from_root
         from privfield.mechanisms.peers.as_printed import STAMP, measure_as_printed
         from privfield.privacy.terms import Terms
 
         check_missing(self.missing)
         read = open_outcomes(outcomes, network.names, self.missing, self.schema, self.positive)
-        if method == "mple":
-            beta = maximum_pseudolikelihood(network.couplings, read())
-        else:
-            beta = measure_as_printed(network, read, self.budget, self.insecure_seed)
         self.released_, self.cost_, self.adjacency_ = None, NON_PRIVATE, Adjacency.FLIP_OUTCOME
         self.stamp_ = Terms(NON_PRIVATE).stamp if method == "mple" else STAMP
-        return beta
+        if method == "mple":
+            return maximum_pseudolikelihood(network.couplings, read()), None
+        root = measure_as_printed(network, read, self.budget, self.insecure_seed)
+        found = estimate_from_root(root, network, **self._range())
+        return root.point, found.with_root(root.point)
 
     def _model(self) -> NetworkIsing | None:
         """The fitted model; None where covariates give each node its own field."""

@@ -33,9 +33,10 @@ NO_FIELD = (
 OUTSIDE = "outside the model"
 OUTSIDE_TEXT = (
     "Outside the model: no peer effect in the range that was allowed makes the released number "
-    "plausible, so there is no interval, and the estimate is only the end of the range. Neighbours "
+    "plausible, so there is no interval, and nothing follows from the estimate. Neighbours "
     "may differ more than chance would make them (bounds=(-3, 3) allows negative effects), the "
-    "effect may be larger than the bound, or the model does not fit."
+    "effect may be larger than the bound, privacy noise may have been unusually large, or the "
+    "model does not fit."
 )
 
 

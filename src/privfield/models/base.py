@@ -198,7 +198,8 @@ class Model(ABC):
         return loopy_belief_propagation(self.factors, **options)
 
     def _repr_html_(self) -> str:
-        promise = "" if self.card is None else f"\n{self.card.promise()}"
+        card = self.card if self.stamp is None else None  # a stamped model promises nothing
+        promise = "" if card is None else f"\n{card.promise()}"
         rows = [(v.name, ", ".join(v.levels[:8])) for v in self.schema.variables]
         return table_html(f"{self!r}{promise}", ("variable", "levels"), rows)
 

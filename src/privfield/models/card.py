@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from typing import Any, NamedTuple, TypeVar
 
@@ -38,7 +38,7 @@ class Card:
     ledger, `job` the charge in it and `charged` its time. `levels_are_public` says that the
     schema's levels were read off the data because its owner declared them public. `intervals` maps
     parameters to (estimate, low, high) at `level`, where the learner gives them. `sites` are those
-    of a pooled model.
+    of a pooled model. `stamp` is the model's: why it protects nobody, whatever was spent.
     """
 
     unit: str = "row"
@@ -58,12 +58,15 @@ class Card:
     intervals: Mapping[str, tuple[float, float, float]] = field(default_factory=dict)
     level: float = 0.95
     sites: tuple[Site, ...] = ()
+    stamp: str | None = None
 
     def __post_init__(self) -> None:
         _check(self)
 
     def promise(self) -> str:
         """The privacy guarantee in one line; an empty text where none is known."""
+        if self.stamp is not None:
+            return f"none. {self.stamp}"
         if not isinstance(self.cost, Budget):
             return "" if self.cost is None else "none: no noise was added"
         relation = "" if self.adjacency is None else f", {self.adjacency} neighbours"
@@ -79,6 +82,7 @@ class Card:
             "notes": list(self.notes),
             "intervals": {name: list(map(float, three)) for name, three in self.intervals.items()},
             **({"sites": [list(site) for site in self.sites]} if self.sites else {}),
+            **({"stamp": self.stamp} if self.stamp is not None else {}),
         }
 
     @classmethod
@@ -96,6 +100,7 @@ class Card:
                 notes=tuple(data["notes"]),
                 intervals={name: tuple(three) for name, three in data["intervals"].items()},
                 sites=tuple(Site(*site) for site in data.get("sites", [])),
+                stamp=data.get("stamp"),
             )
         except (KeyError, TypeError, ValueError, AttributeError):  # InputError too
             raise InputError("a model card is damaged.") from None
@@ -107,7 +112,7 @@ _PLAIN = (
 )
 _KINDS: tuple[tuple[tuple[str, ...], Any, str], ...] = (
     (("unit", "created", "version"), str, "text"),
-    (("method", "noise", "ledger", "job", "charged"), str | None, "text or None"),
+    (("method", "noise", "ledger", "job", "charged", "stamp"), str | None, "text or None"),
     (("cost", "budget"), Budget | NonPrivate | None, "a budget or None"),
     (("levels_are_public",), bool, "True or False"),
 )
@@ -139,7 +144,8 @@ def guarantee(cost: Budget, budget: Budget | NonPrivate | None = None) -> str:
 def attach(model: M, card: Card | None = None, measurements: Any = None) -> M:
     """Put a card, and what the model was estimated from, on a model; the same model comes back.
 
-    None leaves what is there. The numbers of the model are not touched.
+    None leaves what is there. The numbers of the model are not touched. The card of a stamped model
+    is stamped.
     """
     if card is not None and not isinstance(card, Card):
         raise InputError(f"card must be a Card; got {type(card).__name__}.")
@@ -147,6 +153,9 @@ def attach(model: M, card: Card | None = None, measurements: Any = None) -> M:
         raise InputError(
             f"measurements must be something released; got {type(measurements).__name__}."
         )
+    stamp = getattr(model, "stamp", None)
+    if card is not None and card.stamp is None and stamp is not None:
+        card = replace(card, stamp=stamp)  # its cost is no promise
     for name, value in (("card", card), ("measurements", measurements)):
         if value is not None:
             object.__setattr__(model, name, value)  # models are frozen

@@ -21,10 +21,10 @@ from privfield.files import check_target, write_bytes
 from privfield.models.base import Model
 from privfield.models.card import Card
 from privfield.reporting import sentences as words
-from privfield.reporting.content import Content, banner, table
 from privfield.reporting.drawing import minus
 from privfield.reporting.edge_table import edge_table
 from privfield.reporting.findings import Findings, known
+from privfield.reporting.parts import Content, banner, table
 from privfield.reporting.report import render
 from privfield.words import counted
 

@@ -14,7 +14,7 @@ from privfield.models.card import Card
 from privfield.models.chain import ChainModel
 from privfield.models.network import NetworkIsing
 from privfield.reporting import sentences as words
-from privfield.reporting.content import Content, bars, common, grey, privacy_tile
+from privfield.reporting.parts import Content, bars, common, grey, privacy_tile
 from privfield.words import counted
 
 _MOST_STATES = 60
@@ -142,7 +142,7 @@ def peer_page(model: NetworkIsing, card: Card | None, title: str | None) -> Cont
         words.privacy_sentence(card, model.stamp),
         f"The estimate is β = {model.beta:.3g}"
         + (
-            f": {OUTSIDE}, an end of the range that was allowed."
+            f": {OUTSIDE}, so that there is no interval."
             if outside
             else "."
             if interval is None

@@ -11,6 +11,7 @@ import math
 import os
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -23,12 +24,12 @@ from privfield.models.base import Model
 from privfield.models.card import Card, guarantee
 from privfield.models.network import NetworkIsing
 from privfield.privacy.adjacency import Adjacency
-from privfield.privacy.budgets import ZCDP, ApproxDP, Budget, PureDP
+from privfield.privacy.budgets import NON_PRIVATE, ZCDP, ApproxDP, Budget, PureDP
 from privfield.privacy.ledger import Ledger
 from privfield.privacy.released import cost_to_json
 from privfield.reporting import sentences as words
-from privfield.reporting.content import Content, banner, common, privacy_tile, table
 from privfield.reporting.findings import findings, summary
+from privfield.reporting.parts import Content, banner, common, privacy_tile, table
 from privfield.reporting.report import render
 from privfield.words import counted, exact_text
 
@@ -61,7 +62,9 @@ def review_card(model: Any, ledger: Ledger | None = None) -> dict[str, Any]:
     What the ledger holds is written into the card: the hash of its head, and all its charges.
     """
     card = model.card or Card()
-    promise = words.promise_of(model.card)
+    if model.stamp is not None:  # what was spent promises nothing
+        card = replace(card, cost=NON_PRIVATE, budget=NON_PRIVATE, stamp=model.stamp)
+    promise = words.promise_of(card)
     found: dict[str, Any] = {
         "format": FORMAT,
         "version": 1,
@@ -255,13 +258,13 @@ _NO_CARD = "The model carries no card."
 
 def _nist(found: Mapping[str, Any], card: Card) -> list[Question]:
     """After the sections of SP 800-226, from the parameters down to how data are kept."""
-    promise = found["guarantee"]
+    promise, missing = found["guarantee"], card.stamp or _NO_CARD
     unit = card.cost is not None
     noise = (card.noise or "").startswith("discrete")
     return [
-        _question("Privacy parameters: how strong is the promise?", _strength(promise), _NO_CARD),
-        _question("Which variant of differential privacy?", promise["flavour"], _NO_CARD),
-        _question("What does δ mean here?", promise["delta_in_words"], _NO_CARD),
+        _question("Privacy parameters: how strong is the promise?", _strength(promise), missing),
+        _question("Which variant of differential privacy?", promise["flavour"], missing),
+        _question("What does δ mean here?", promise["delta_in_words"], missing),
         _question("Unit of privacy: whose data?", f"one {words.unit_words(card)}" * unit, _NO_CARD),
         _question(
             "Which data sets are neighbours?",
@@ -306,7 +309,7 @@ def _nist(found: Mapping[str, Any], card: Card) -> list[Question]:
 
 def _registry(found: Mapping[str, Any], card: Card) -> list[Question]:
     """What the three tiers of the registry ask for."""
-    promise, data = found["guarantee"], found["data"]
+    promise, data, missing = found["guarantee"], found["data"], card.stamp or _NO_CARD
     variables = data.get("variables")
     domain = None
     if variables is not None:
@@ -316,9 +319,9 @@ def _registry(found: Mapping[str, Any], card: Card) -> list[Question]:
         _question("Intended use", None, _OWNER),
         _question("Data product", found["what"], ""),
         _question("Date of publication", None, f"Made on {card.created}. {_OWNER}"),
-        _question("Flavour of differential privacy", promise["flavour"], _NO_CARD),
+        _question("Flavour of differential privacy", promise["flavour"], missing),
         _question("Privacy unit", f"one {card.unit}" * (card.cost is not None), _NO_CARD),
-        _question("Privacy loss", promise["words"], _NO_CARD),
+        _question("Privacy loss", promise["words"], missing),
         _question(
             "Deployment model", "central, one static release" * (card.cost is not None), _NO_CARD
         ),
@@ -376,6 +379,7 @@ def _accuracy(found: Mapping[str, Any]) -> str | None:
 def card_page(model: Any, found: Mapping[str, Any]) -> str:
     """The card as one HTML page."""
     card = model.card
+    cost = "none" if card is None or model.stamp is not None else words.budget_words(card.cost)
     page = common(model, card, f"Card for reviewers: {found['what']}")
     answered = [each["status"] != OPEN for part in found["questions"].values() for each in part]
     page["lead"] = (
@@ -392,7 +396,7 @@ def card_page(model: Any, found: Mapping[str, Any]) -> str:
             "What read the records",
             ["What", "Noise", "Cost", "Proof"],
             [
-                [each["what"], each["noise"] or "–", words.budget_words(card.cost), each["proof"]]
+                [each["what"], each["noise"] or "–", cost, each["proof"]]
                 for each in found["mechanisms"]
             ],
             words=range(4),
@@ -431,8 +435,7 @@ def compare_cards(
     """Where two cards differ: the place, and what each says there; questions repeat the rest."""
     one, two = ({k: v for k, v in card.items() if k != "questions"} for card in (first, second))
     left, right = dict(_leaves(one)), dict(_leaves(two))
-    places = [*left, *(place for place in right if place not in left)]
-    found = [(place, left.get(place, "–"), right.get(place, "–")) for place in places]
+    found = [(place, left.get(place, "–"), right.get(place, "–")) for place in {**left, **right}]
     return [each for each in found if each[1] != each[2]]
 
 
@@ -450,10 +453,9 @@ def _plainly(value: Any) -> str:
     """A list on one line, a cost in ρ as a number."""
     if isinstance(value, list):
         return ", ".join(map(str, value)) or "–"
-    text = "–" if value is None else str(value)
-    if isinstance(value, float) or re.fullmatch(r"\d+/\d+", text):
-        return f"{float(Fraction(text)):.10g}"
-    return text
+    if isinstance(value, float) or re.fullmatch(r"\d+/\d+", str(value)):
+        return f"{float(Fraction(value)):.10g}"
+    return "–" if value is None else str(value)
 
 
 def comparison_page(

@@ -25,8 +25,8 @@ from privfield.estimation.uncertainty.tails import quantile
 from privfield.files import check_target, write_bytes
 from privfield.inference.factors import Table, aligned
 from privfield.models.base import Model
-from privfield.reporting.content import Content, common, privacy_tile, table
 from privfield.reporting.on_models import is_small
+from privfield.reporting.parts import Content, common, privacy_tile, table
 from privfield.reporting.report import render
 from privfield.words import counted, exact_text
 

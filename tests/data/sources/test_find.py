@@ -16,6 +16,7 @@ import pytest
 
 from privfield.data.table import open_table
 from privfield.errors import InputError
+from privfield.mechanisms.frank_wolfe.logistic import check_arrays
 from privfield.schema import Person, Schema
 
 CONNECTION = duckdb.connect()  # a relation does not keep its connection alive
@@ -238,6 +239,21 @@ def test_conversions_that_fail_say_no_value(data: Any) -> None:
     text = problem(data)
     assert "CANARY" not in text
     assert text.startswith("data")
+
+
+def test_no_error_says_how_long_the_longest_text_of_an_array_is() -> None:
+    """numpy's own name of its dtype does."""
+    schema, features = Schema({"a": 2}), np.zeros((1, 1))
+    for kind in (str, bytes):
+        said = set()
+        for text in ("no", "a long secret"):
+            array = np.array([text], kind)
+            with pytest.raises(InputError) as table:
+                open_table(array[:, np.newaxis], schema)
+            with pytest.raises(InputError) as labels:
+                check_arrays(features, array)
+            said.add((str(table.value), str(labels.value)))
+        assert len(said) == 1
 
 
 def test_a_stream_that_breaks_says_no_value() -> None:

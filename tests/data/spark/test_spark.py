@@ -475,6 +475,7 @@ def test_columns_that_are_missing_or_of_another_type(frames, spark):
 
 
 def test_frames_that_differ_from_reading_to_reading(frames):
+    from pyspark.sql import Window
     from pyspark.sql import functions as F
 
     frame, schema = frames["BITS"], pf.Schema({"x0": 2, "r": 2})
@@ -488,6 +489,14 @@ def test_frames_that_differ_from_reading_to_reading(frames):
         frame.withColumnRenamed("x1", "r").dropDuplicates(["x0"]),
         grouped.agg(F.first("x1").alias("r")),
         grouped.agg(F.first("x1").alias("r")).select("x0", "r"),
+        # an aggregate of so many columns that Spark's text of it ends before the last
+        grouped.agg(*(F.sum("x1").alias(f"s{k}") for k in range(40)), F.mode("x1").alias("r")),
+        grouped.agg(F.max_by("x1", "x2").alias("r")),
+        grouped.agg(F.expr("cast(listagg(cast(x1 as string)) as long)").alias("r")),
+        frame.withColumn("r", F.first("x1").over(Window.partitionBy("x0"))),
+        frame.withColumnRenamed("x1", "r").sortWithinPartitions("x0").limit(10),
+        frame.withColumnRenamed("x1", "r").orderBy("x0").sample(0.5, seed=1),
+        frame.withColumn("r", F.expr("(select max(id) from (select id from range(9) limit 1))")),
     ]
     for each in refused:
         with pytest.raises(pf.InputError, match="the plan of the Spark frame has"):
@@ -495,8 +504,10 @@ def test_frames_that_differ_from_reading_to_reading(frames):
     kept = [
         refused[0].localCheckpoint(),
         frame.withColumnRenamed("x1", "r").orderBy("x0", "r").limit(10),
+        frame.withColumn("r", F.first("x1").over(Window.partitionBy("x0").orderBy("x1"))),
+        frame.withColumn("r", F.max("x1").over(Window.partitionBy("x0"))),
     ]
-    for each, rows in zip(kept, (2000, 10), strict=True):
+    for each, rows in zip(kept, (2000, 10, 2000, 2000), strict=True):
         assert pf.measure(each, schema, [("x0", "r")], pf.NON_PRIVATE).tables[0].sum() == rows
 
 

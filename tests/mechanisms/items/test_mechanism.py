@@ -177,6 +177,18 @@ def test_what_is_refused_before_anything_is_charged(schema, said, tmp_path):
     assert not ledger.charges()
 
 
+@pytest.mark.parametrize("last", [[0, 0, 0, 0, 1e-9], [1e6, 1e6, 1e6, 1e6, 1e6 - 1e-9]])
+@pytest.mark.parametrize("first", [[0, 1, 2, 3, 4], [0, 0, 0, 0, 1e-200]])
+def test_scores_that_are_the_same_on_the_grid_are_refused_before_the_charge(first, last, tmp_path):
+    ledger = pf.Ledger(tmp_path / "l", pf.ZCDP(1), "replace-one")
+    learner = pf.OrdinalLearner(
+        pf.ZCDP(1), schema=SCALE, scores=[first, first, last], ledger=ledger
+    )
+    with pytest.raises(pf.InputError, match="too close together"):
+        learner.fit(np.zeros((9, 3), int))
+    assert not ledger.charges()
+
+
 def test_a_stream_that_can_be_read_once_is_refused(tmp_path):
     import pyarrow as pa
 

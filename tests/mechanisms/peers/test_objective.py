@@ -157,13 +157,15 @@ def test_log_cells_sums_to_one():
     assert np.exp(found).sum() == pytest.approx(1, rel=1e-12)
 
 
-def test_thresholds_are_within_a_grain_of_the_formula():
+@pytest.mark.parametrize("least", [0, -3])
+def test_thresholds_are_within_a_grain_of_the_formula(least):
     network = read_network(nx.karate_club_graph())
-    plan = plan_objective(network, Fraction(1), Fraction(5), Fraction(1))
+    plan = plan_objective(network, Fraction(1), Fraction(5), Fraction(1), Fraction(least))
+    assert plan.cells == 256 * (5 - least)
     state = np.random.default_rng(2).choice([-1, 1], 34).astype(np.int8)
     pulls = network.couplings @ state
     for cell in (0, 1, 77, 1280):
-        beta = cell / 256
+        beta = least + cell / 256
         formula = state @ pulls - pulls @ np.tanh(beta * pulls) - float(plan.ridge) * beta
         found = Thresholds(network, state, plan)[cell] * float(plan.grain)
         assert found == pytest.approx(formula, abs=1e-10)
@@ -239,15 +241,16 @@ def test_released_cells_follow_the_exact_law():
     """χ² of 800 releases; false alarms once in 10⁷. No noise, and half or twice it, are caught."""
     network = read_network(nx.cycle_graph(6))
     state = np.array([1, 1, 1, 1, -1, -1], dtype=np.int8)
-    epsilon, bound = 8, 2
-    plan = plan_objective(network, Fraction(epsilon), Fraction(bound), Fraction(1))
+    epsilon, bound, least = 8, 2, -1
+    plan = plan_objective(network, Fraction(epsilon), Fraction(bound), Fraction(1), Fraction(least))
     assert plan.epsilon_noise + plan.epsilon_slope + SLACK <= epsilon
     assert plan.law.scale * plan.grain >= SHIFT * 2 * Fraction(network.unit) / plan.epsilon_noise
     found = [
-        measure_network_objective(network, state, pf.PureDP(epsilon), bound=bound)
+        measure_network_objective(network, state, pf.PureDP(epsilon), bound=bound, least=least)
         for _ in range(800)
     ]
     cells = np.array([each.cell for each in found])
+    assert all(each.beta == least + each.cell / 256 for each in found)
     thresholds = np.asarray(Thresholds(network, state, plan))
     assert all(a > b for a, b in itertools.pairwise(thresholds))
     laws = {k: np.exp(log_cells(thresholds, plan.law.scale * k)) for k in (0.5, 1, 2)}

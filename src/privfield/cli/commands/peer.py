@@ -138,13 +138,16 @@ def peer(
             learner.model_.save(target)
     low, high = learner.interval_ or (None, None)
     if json:
-        parameters = {} if learner.estimate_ is None else learner.estimate_.parameters
+        found = learner.estimate_
+        parameters = {} if found is None else found.parameters
         say_json(
             {
                 "beta": learner.beta_,
                 "low": low,
                 "high": high,
-                "outside_the_model": learner.estimate_ is not None and learner.estimate_.outside,
+                "outside_the_model": found is not None and found.outside,
+                "ranges": [] if found is None else [list(ends) for ends in found.pieces],
+                "notes": [] if found is None else list(found.messages),
                 "level": learner.level,
                 "parameters": {name: list(values) for name, values in parameters.items()},
                 "model": str(target),

@@ -71,8 +71,13 @@ def check_array(data: Any) -> None:
     if data.dtype.kind not in "biuf":
         raise InputError(
             f"data must be an array of whole numbers, decimal numbers or true/false; its dtype is "
-            f"{data.dtype}. Labels are read from a frame or a file, with a schema."
+            f"{dtype_text(data)}. Labels are read from a frame or a file, with a schema."
         )
+
+
+def dtype_text(data: Any) -> str:
+    """The kind of an array: its dtype would say how long the longest text is."""
+    return str(data.dtype.type.__name__).rstrip("_")
 
 
 def shape_text(data: Any) -> str:

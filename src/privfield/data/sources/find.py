@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -65,12 +66,14 @@ def find_source(
 
         path = str(os.fspath(data.path))
         return open_files(path, wanted, has_ids, levels or {}, data.encoding)
-    if isinstance(data, np.ndarray):
+    if isinstance(data, np.ndarray | SignArray):
         if has_ids:
             raise InputError(
                 f"data is an array of codes, which has no column {wanted[-1]!r} to tell people "
                 "apart: pass a frame or a file, or a schema whose unit is one row."
             )
+        if isinstance(data, SignArray):
+            return ArraySource(data.rows, wanted, signs=True)
         return ArraySource(data, wanted)
     if hasattr(data, "iloc") and hasattr(data, "columns"):
         # pandas would look for types in its objects' values
@@ -89,20 +92,30 @@ def find_source(
     raise InputError(f"data must be {ACCEPTED}; got {type(data).__name__}.")
 
 
+@dataclass(frozen=True, eq=False)
+class SignArray:
+    """A numpy array in which a value above 0 is the second of two levels, anything else the first.
+
+    Which it is, is found out when rows are read.
+    """
+
+    rows: Any = field(repr=False)
+
+
 class ArraySource:
-    """A numpy array of codes, one column per variable in the schema's order."""
+    """A numpy array of codes, one column per variable in the schema's order; or of `signs`."""
 
     passes = True
     holds_codes = True
 
-    def __init__(self, data: Any, wanted: Sequence[str]) -> None:
+    def __init__(self, data: Any, wanted: Sequence[str], signs: bool = False) -> None:
         check_array(data)
         if data.shape[1] != len(wanted):
             raise InputError(
                 f"data has shape {shape_text(data)}, but the schema has {len(wanted)} variables: "
                 "an array needs one column per variable, in the schema's order."
             )
-        self._data = data
+        self._data, self._signs = data, signs
         self.kinds = ["codes"] * len(wanted)
 
     def read(self) -> Iterator[RawBatch]:
@@ -110,6 +123,7 @@ class ArraySource:
         most = batch_rows(self._data.shape[1])
         for start in range(0, len(self._data), most):
             rows = self._data[start : start + most]
+            rows = rows > 0 if self._signs else rows
             kind = rows.dtype.kind
             size = min(rows.dtype.itemsize, 8)  # extended precision is read as double
             plain = np.dtype(np.uint8) if kind == "b" else np.dtype(f"{kind}{size}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,7 +12,12 @@ _ADVICE = (
     "A task that Spark runs again would read other rows, and one record could count twice. Write "
     "the frame to a table and read that, or pass frame.checkpoint()."
 )
-_ANY_ROWS = {"Limit", "LocalLimit", "GlobalLimit", "Tail", "Offset", "Sample"}
+_ANY_ROWS = {"Limit", "LocalLimit", "GlobalLimit", "Tail", "Offset"}
+_FUNCTIONS = {"Aggregate", "Window"}  # operators that may depend on the order of rows
+_BY_ORDER = {
+    *("First", "Last", "AnyValue", "NthValue", "Mode", "MaxBy", "MinBy"),
+    *("CollectList", "CollectSet", "ListAgg", "ApproximatePercentile"),
+}
 _SURE = {
     "rel_type": {
         *("read", "local_relation", "cached_remote_relation", "cached_local_relation", "range"),
@@ -31,7 +36,6 @@ _SURE = {
         *("year", "month", "dayofmonth", "hour", "date_format", "to_date"),
     },
 }
-_BY_ORDER = re.compile(r"\b(first|first_value|last|last_value|any_value|collect_list|mode)\(")
 
 
 def check_plan(frame: Any) -> None:
@@ -44,13 +48,15 @@ def check_plan(frame: Any) -> None:
     plan = frame._jdf.queryExecution().analyzed()
     if not plan.deterministic():
         _refuse("an expression that is not deterministic, such as rand()")
-    nodes = _nodes(plan)
-    for name, ordered in nodes:
-        if name in _ANY_ROWS and not ordered:
+    for node in _nodes(plan):
+        name = node.nodeName()
+        if name == "Sample":
+            _refuse("Sample, which takes any rows")
+        if name in _ANY_ROWS and not _is_sorted(node):
             _refuse(f"{name}, which takes any rows")
         if name == "Deduplicate":
             _refuse("dropDuplicates, which keeps any of several rows")
-        if name.startswith("Aggregate") and _BY_ORDER.search(name):
+        if name in _FUNCTIONS and any(_by_order(each) for each in _expressions(node)):
             _refuse("an aggregate that depends on the order of rows")
 
 
@@ -85,14 +91,55 @@ def _refuse(what: str) -> None:
     raise InputError(f"data: the plan of the Spark frame has {what}. {_ADVICE}")
 
 
-def _nodes(plan: Any) -> list[tuple[str, bool]]:
-    """The operators of a plan, and whether each one's rows come sorted; aggregates in full."""
-    children = plan.children()
-    below = [children.apply(place) for place in range(children.size())]
-    name = plan.nodeName()
-    inner = below[0] if below else None
-    while inner is not None and inner.nodeName() in _ANY_ROWS:
+def _nodes(plan: Any) -> Iterator[Any]:
+    """The operators of a plan, and of the queries inside its expressions."""
+    waiting = [plan]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting += [*_listed(node.children()), *_listed(node.subqueries())]
+
+
+def _listed(found: Any) -> list[Any]:
+    """A sequence of Scala."""
+    return [found.apply(place) for place in range(found.size())]
+
+
+def _is_sorted(limit: Any) -> bool:
+    """Whether a limit is of sorted rows; each partition on its own is not enough."""
+    inner = limit.children().apply(0)
+    while inner.nodeName() in _ANY_ROWS:
         inner = inner.children().apply(0)
-    ordered = inner is not None and inner.nodeName() == "Sort"
-    shown = plan.toString().splitlines()[0] if name == "Aggregate" else name
-    return [(shown, ordered), *(node for child in below for node in _nodes(child))]
+    return inner.nodeName() == "Sort" and bool(getattr(inner, "global")())
+
+
+def _expressions(node: Any) -> Iterator[list[dict[str, Any]]]:
+    """The expressions of an operator, whole: Spark's own text of them leaves out what is long.
+
+    Each is a list of its parts, a part before those that it is made of.
+    """
+    for expression in _listed(node.expressions()):
+        yield json.loads(expression.toJSON())
+
+
+def _by_order(parts: list[dict[str, Any]]) -> bool:
+    """Whether an expression depends on an order of rows that nobody has said."""
+    place = 0
+    while place < len(parts):
+        kind = parts[place]["class"].rpartition(".")[2]
+        end = _end(parts, place + 1) if kind == "WindowExpression" else place
+        if end > place and parts[end].get("orderSpec"):  # of what comes after the function
+            place = end
+        elif kind in _BY_ORDER:
+            return True
+        place += 1
+    return False
+
+
+def _end(parts: list[dict[str, Any]], start: int) -> int:
+    """The place after a part and all that it is made of."""
+    left, place = 1, start
+    while left:
+        left += parts[place]["num-children"] - 1
+        place += 1
+    return place

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -140,29 +141,70 @@ def count_noise(release: StatisticRelease | LocalRelease) -> CountNoise:
     return AdditiveNoise(release.laws[0])
 
 
-def crossing_law(
-    release: ObjectiveRelease, values: FloatArray, drawn: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """log P(g), P(at most g) and P(at least g) of the released grid point g, for each draw.
+@dataclass(frozen=True)
+class Root:
+    """Where T(g) = σᵀJσ − Σ m_i tanh(g m_i) − Δg, falling in g, crossed a noise b.
 
-    g is the first at which Laplace noise reaches T(g) = σᵀJσ − Σ m_i tanh(g m_i) − Δg. `values` are
-    σᵀJσ, the columns of `drawn` the sums at g − step and at g.
+    It did so above point − step, and by `point` at the latest; `first` and `last` are the ends of a
+    grid, where it may have crossed before or later. `scale` is that of Laplace noise, or a
+    Gaussian's deviation.
     """
-    point, step = float(release.cell * release.step), float(release.step)
-    before = (values - drawn[:, 0] - release.ridge * (point - step)) / release.scale
-    here = (values - drawn[:, 1] - release.ridge * point) / release.scale
-    first, last = release.cell == 0, release.cell * release.step >= release.bound
-    at_most = np.ones_like(here) if last else _laplace_tail(here)
-    at_least = np.ones_like(here) if first else _laplace_tail(-before)
-    if first or last:
-        return np.log(np.minimum(at_most, at_least)), at_most, at_least
-    nearest = np.clip(0.0, here, before)
-    inside = -0.5 * np.expm1(here - before) * np.exp(-np.abs(nearest))
-    across = 1 - 0.5 * np.exp(-np.abs(here)) - 0.5 * np.exp(-np.abs(before))
-    return np.log(np.where(nearest == 0, across, inside)), at_most, at_least
+
+    digest: str
+    stamp: str | None
+    point: float
+    step: float
+    ridge: float
+    scale: float
+    gaussian: bool = False
+    first: bool = False
+    last: bool = False
 
 
-def _laplace_tail(x: FloatArray) -> FloatArray:
-    """P(noise ≥ x) for a scale of one."""
+def root_of(release: ObjectiveRelease) -> Root:
+    """The released grid point."""
+    return Root(
+        release.digest,
+        release.stamp,
+        float(release.point),
+        float(release.step),
+        release.ridge,
+        release.scale,
+        first=release.cell == 0,
+        last=release.point >= release.bound,
+    )
+
+
+def crossing_law(
+    root: Root, values: FloatArray, drawn: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """log P(g), P(at most g) and P(at least g) of the released root g, for each draw.
+
+    `values` are σᵀJσ, the columns of `drawn` the sums Σ m_i tanh(g m_i) at g − step and at g.
+    """
+    before = (values - drawn[:, 0] - root.ridge * (root.point - root.step)) / root.scale
+    here = (values - drawn[:, 1] - root.ridge * root.point) / root.scale
+    log_tail = _log_gaussian_tail if root.gaussian else _log_laplace_tail
+    at_most = np.ones_like(here) if root.last else np.exp(log_tail(here))
+    at_least = np.ones_like(here) if root.first else np.exp(log_tail(-before))
+    if root.first or root.last:
+        return log_tail(here) if root.first else log_tail(-before), at_most, at_least
+    # P(here ≤ b < before), from the tail in which both are small
+    turned = here + before < 0
+    near, far = np.where(turned, -before, here), np.where(turned, -here, before)
+    top = log_tail(near)
+    return top + np.log(-np.expm1(log_tail(far) - top)), at_most, at_least
+
+
+def _log_laplace_tail(x: FloatArray) -> FloatArray:
+    """log P(noise ≥ x) for a scale of one."""
     tail = 0.5 * np.exp(-np.abs(x))
-    return np.where(x > 0, tail, 1 - tail)
+    return np.where(x > 0, np.log(0.5) - np.abs(x), np.log1p(-tail))
+
+
+def _log_gaussian_tail(x: FloatArray) -> FloatArray:
+    """log P(noise ≥ x) for a deviation of one."""
+    from scipy.special import log_ndtr
+
+    found: FloatArray = log_ndtr(-x)
+    return found

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfield.data.row_table import RowTable
+from privfield.data.sources.base import dtype_text
 from privfield.errors import InputError
 from privfield.mechanisms.frank_wolfe.gradients import Regressions
 from privfield.mechanisms.frank_wolfe.mechanism import FrankWolfe, check_width
@@ -137,7 +138,7 @@ def check_arrays(features: object, labels: object) -> None:
                 f"{name} is a masked array: fill it first, with NaN for what is missing."
             )
         if value.dtype.kind not in "biuf":
-            raise InputError(f"{name} must hold numbers; got dtype {value.dtype}.")
+            raise InputError(f"{name} must hold numbers; got dtype {dtype_text(value)}.")
     if features.shape[1] == 0:  # type: ignore[attr-defined]
         raise InputError("X must have at least one column.")
     if len(features) != len(labels):  # type: ignore[arg-type]

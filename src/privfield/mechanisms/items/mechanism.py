@@ -89,7 +89,9 @@ class ItemScores(Mechanism[ItemSums]):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_items(self.schema)
-        self.given, self.noises  # noqa: B018  # refuse what is wrong before anything is charged
+        self.noises  # noqa: B018  # refuse what is wrong before anything is charged
+        if self.given is not None:
+            _check_apart(self.schema, whole_scores(self.given))
 
     @classmethod
     def takes(cls, terms: Terms) -> bool:
@@ -249,6 +251,16 @@ class ItemScores(Mechanism[ItemSums]):
             here = replace(terms, unit=unit_of(schema))
             mechanism = cls(here, schema=schema, scores=[[-2, 1], [-1, 1]])
             yield World(mechanism, units, build, [units[:1], units[-2:]], f"gaps, {name}")
+
+
+def _check_apart(schema: Schema, scores: tuple[Whole, ...]) -> None:
+    """Refuse scores that are all the same on the grid: nothing would be learned of the item."""
+    for variable, own in zip(schema.variables, scores, strict=True):
+        if np.ptp(own) == 0:
+            raise InputError(
+                f"scores of {variable.name!r} are too close together beside the others: in steps "
+                f"of 1/{GRID} of their mean size, all of its levels have the same."
+            )
 
 
 def _symmetric(values: Whole, upper: tuple[NDArray[np.intp], ...], size: int) -> Whole:

@@ -69,6 +69,7 @@ def _given(name: str, scores: Any, levels: int) -> NDArray[np.float64]:
 def whole_scores(scores: Sequence[NDArray[np.float64]]) -> tuple[Whole, ...]:
     """Given scores as whole numbers: their mean square over variables and levels is `GRID`²."""
     unit = math.sqrt(sum(float((each**2).mean()) for each in scores) / len(scores))
+    unit = unit or 1.0  # squares of tiny scores are 0: so are the scores
     return tuple(np.trunc(each * (GRID / unit)).astype(np.int64) for each in scores)
 
 

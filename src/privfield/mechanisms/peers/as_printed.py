@@ -18,9 +18,11 @@ from numpy.typing import ArrayLike, NDArray
 from privfield.data.network.public import PublicNetwork
 from privfield.errors import InputError
 from privfield.estimation.peers.mple import roots
+from privfield.estimation.peers.noise import Root
 from privfield.privacy.budgets import ApproxDP, Budget, NonPrivate, PureDP
 
 _POINTS = 2001
+_STEP = 1 / 256  # the likelihood of a root is that of a cell as narrow as the tight mechanism's
 
 STAMP = "NOT PRIVATE: as-printed calibration in floating point, for study"
 
@@ -93,7 +95,7 @@ def measure_as_printed(
     read: Callable[[], NDArray[np.int8]],
     budget: Budget | NonPrivate,
     insecure_seed: int | None = None,
-) -> float:
+) -> Root:
     """One run on the private outcomes that are read; what comes out is stamped NOT PRIVATE."""
     if not isinstance(budget, PureDP | ApproxDP):
         raise InputError('calibration="as-printed" needs a pf.PureDP or pf.ApproxDP budget.')
@@ -102,4 +104,6 @@ def measure_as_printed(
     delta = budget.delta if isinstance(budget, ApproxDP) else 0.0
     constants = printed_constants(network.couplings, budget.epsilon, delta)
     noise = printed_noise(constants, 1, np.random.default_rng(insecure_seed))
-    return float(printed_runs(network.couplings, read(), constants, noise)[0])
+    found = float(printed_runs(network.couplings, read(), constants, noise)[0])
+    law = (constants.ridge, constants.scale, constants.gaussian)
+    return Root(network.digest, STAMP, found, _STEP, *law)

@@ -57,6 +57,7 @@ class PerturbedObjective(NetworkMechanism[ObjectiveRelease]):
 
     _: KW_ONLY
     bound: float | Fraction = 5.0
+    least: float | Fraction = 0.0
     guess: float | Fraction = 1.0
 
     def __post_init__(self) -> None:
@@ -79,7 +80,10 @@ class PerturbedObjective(NetworkMechanism[ObjectiveRelease]):
         bound, guess = exact(self.bound, "bound"), abs(exact(self.guess, "guess"))
         if bound <= 0:
             raise InputError(f"bound must lie above 0; got {self.bound}.")
-        return plan_objective(self.network, self.cost.exact_epsilon, bound, guess)
+        least = exact(self.least, "least")
+        if least > 0:
+            raise InputError(f"least must be 0 or below; got {self.least}.")
+        return plan_objective(self.network, self.cost.exact_epsilon, bound, guess, least)
 
     @property
     def cost(self) -> PureDP:
@@ -96,6 +100,7 @@ class PerturbedObjective(NetworkMechanism[ObjectiveRelease]):
         """Network and plan."""
         plan = self.plan
         numbers = [str(plan.epsilon_noise), str(plan.ridge), str(plan.bound), plan.law.scale]
+        numbers += [str(plan.least)] * bool(plan.least)
         return {"what": "network objective perturbation", "plan": numbers, **super().request()}
 
     def _draw(self, signs: NDArray[np.int8], randomness: Randomness) -> ObjectiveRelease:
@@ -112,6 +117,7 @@ class PerturbedObjective(NetworkMechanism[ObjectiveRelease]):
             plan.epsilon_slope,
             float(plan.ridge),
             plan.law.scale * float(plan.grain),
+            plan.least,
         )
 
     @classmethod
@@ -123,12 +129,16 @@ class PerturbedObjective(NetworkMechanism[ObjectiveRelease]):
     def worlds(cls, terms: Terms) -> Iterator[World]:
         """ε spent on the noise, then on the slope; strong couplings, so that the grid is short."""
 
-        def make(guess: int) -> Callable[[Terms, PublicNetwork], PerturbedObjective]:
-            return lambda here, network: cls(here, network=network, bound=_SHORT, guess=guess)
+        def make(
+            guess: int, least: Fraction = Fraction(0)
+        ) -> Callable[[Terms, PublicNetwork], PerturbedObjective]:
+            about: dict[str, Any] = {"bound": _SHORT, "least": least, "guess": guess}
+            return lambda here, network: cls(here, network=network, **about)
 
         noise = signed(4), heavy_star(), anchored_star(2, (1, 1, 1))
         yield from network_worlds(terms, noise, make(0), _STRONG)
         yield from network_worlds(terms, [anchored_star(1, (1, -1))], make(8), _STRONG)
+        yield from network_worlds(terms, [signed(4)], make(0, -_SHORT), _STRONG)
 
 
 @dataclass(frozen=True)
@@ -142,15 +152,20 @@ class ObjectivePlan:
     law: NoiseLaw  # of b, in grains
     step: Fraction
     bound: Fraction
+    least: Fraction = Fraction(0)
 
     @property
     def cells(self) -> int:
         """The last grid point: the first at or beyond the bound."""
-        return math.ceil(self.bound / self.step)
+        return math.ceil((self.bound - self.least) / self.step)
 
 
 def plan_objective(
-    network: PublicNetwork, epsilon: Fraction, bound: Fraction, guess: Fraction
+    network: PublicNetwork,
+    epsilon: Fraction,
+    bound: Fraction,
+    guess: Fraction,
+    least: Fraction = Fraction(0),
 ) -> ObjectivePlan:
     """Split ε between noise and slope so that noise and shrinkage of β ≈ `guess` are least."""
     unit = Fraction(network.unit)
@@ -173,7 +188,7 @@ def plan_objective(
     if scale > LARGEST_SCALE:
         raise InputError("budget is out of range for objective perturbation on this network.")
     return ObjectivePlan(
-        noise, best, ridge, grain, NoiseLaw("discrete-laplace", scale), STEP, bound
+        noise, best, ridge, grain, NoiseLaw("discrete-laplace", scale), STEP, bound, least
     )
 
 
@@ -207,10 +222,11 @@ class Thresholds:
         return (self._plan.cells + 1,)
 
     def __getitem__(self, cell: int) -> int:
-        beta = cell * self._plan.step
+        beta = self._plan.least + cell * self._plan.step
         with localcontext(_CONTEXT):
-            rate = to_decimal(2 * beta * self._unit, _CONTEXT)
+            rate = to_decimal(2 * abs(beta) * self._unit, _CONTEXT)
             drawn = sum((weight * _tanh_half(rate * s) for s, weight in self._pulls), Decimal(0))
+            drawn = drawn if beta >= 0 else -drawn
         exactly = (self._energy - Fraction(drawn)) * self._unit - self._plan.ridge * beta
         return math.ceil(exactly / self._plan.grain)
 

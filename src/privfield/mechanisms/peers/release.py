@@ -86,9 +86,10 @@ class LocalRelease(NetworkRelease):
 
 @dataclass(frozen=True)
 class ObjectiveRelease(NetworkRelease):
-    """β by objective perturbation: a point of the grid 0, step, …, bound."""
+    """β by objective perturbation: a point of the grid least, least + step, …, bound."""
 
     KIND = "network-objective"
+    LATER = ("least",)
 
     cell: int
     step: Fraction
@@ -97,8 +98,14 @@ class ObjectiveRelease(NetworkRelease):
     epsilon_slope: Fraction
     ridge: float
     scale: float
+    least: Fraction = Fraction(0)
+
+    @property
+    def point(self) -> Fraction:
+        """The grid point; the last one may lie beyond the bound."""
+        return self.least + self.cell * self.step
 
     @property
     def beta(self) -> float:
         """The private estimate."""
-        return float(min(self.cell * self.step, self.bound))
+        return float(min(self.point, self.bound))
