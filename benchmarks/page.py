@@ -19,6 +19,7 @@ import re
 import shlex
 import subprocess
 import sys
+import textwrap
 import time
 from dataclasses import dataclass
 from datetime import date
@@ -29,6 +30,7 @@ WORDS = ROOT / "benchmarks" / "page.md"
 RESULTS = ROOT / "benchmarks" / "results"
 PAGE = ROOT / "docs" / "benchmarks.md"
 MARK = re.compile(r"^<!-- ([\w-]+): (.+) -->\n", re.MULTILINE)
+WIDTH = 120
 STAMP = ("date", "code", "machine", "load", "command")
 
 
@@ -85,7 +87,18 @@ def page(words: str, results: Path) -> str:
         shown = [part for part in parts if part.name in stored]
         if shown:
             text += opening + "".join(rendered(part, stored[part.name]) for part in shown)
-    return text
+    return wrapped(text)
+
+
+def wrapped(text: str) -> str:
+    """The same with lines of prose as long as elsewhere; tables, code, lists and titles stay."""
+    blocks = text.split("\n\n")
+    for place, block in enumerate(blocks):
+        if not re.match(r"\s|[|#<!]|[*-] |\d+\. ", block) and "\n|" not in block:
+            lines = textwrap.wrap(block, WIDTH, break_long_words=False, break_on_hyphens=False)
+            if not any(re.match(r"[+#|*-] |\d+\. ", line) for line in lines):
+                blocks[place] = "\n".join(lines) + "\n" * block.endswith("\n")
+    return "\n\n".join(blocks)
 
 
 def rendered(part: Part, result: Result) -> str:

@@ -56,8 +56,7 @@ def main() -> None:
     print(
         f"\nReleased {len(pairs)} tables with {m.noise} noise, private as {m.cost}, {m.adjacency}."
     )
-    left = ledger.remaining or "nothing"
-    print(f"The promise was {ledger.total}; the ledger has {left} left.")
+    print(f"What the ledger says: {ledger}")
 
     truth = pf.measure(patients, schema, pairs, pf.NON_PRIVATE)
     for clique in [("age", "poor sleep"), ("low mood", "poor sleep")]:

@@ -71,3 +71,13 @@ def test_a_run_keeps_what_was_printed_and_nothing_of_a_failure(maker, tmp_path):
     with pytest.raises(SystemExit, match="ended with 1"):
         maker.run(maker.Part("bad", f"A_B=7 python {script} x", "{tables}"), tmp_path / "kept")
     assert [path.name for path in (tmp_path / "kept").iterdir()] == ["good.md"]
+
+
+def test_lines_of_prose_are_wrapped_and_nothing_else(maker):
+    long = "word " * 40 + "end."
+    table = "| a | b |\n|---|---|\n| " + "x" * 200 + " | 1 |"
+    text = f"# {long}\n\n{long}\n\n{table}\n\n    {long}\n\n* {long}\n"
+    found = maker.wrapped(text).split("\n\n")
+    assert found[0] == f"# {long}" and found[2:] == [table, f"    {long}", f"* {long}\n"]
+    lines = found[1].split("\n")
+    assert " ".join(lines) == long and 100 < max(map(len, lines)) <= 120

@@ -13,14 +13,16 @@ PAGES = sorted(
     for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/**/*.md")]
     if "_build" not in page.parts
 )
-LONGEST = 75  # words
+LONGEST = 60  # words
 PARTS = ["Claim", "Neighbours", "Cost", "Proof", "The test that would fail"]
 PROOFS = {kind.page for kind in MECHANISMS} | {
     "additive-noise.md",
+    "coins.md",
     "composition.md",
     "mechanisms.md",
     "people.md",
     "selection.md",
+    "spark.md",
 }
 
 # "Bun & Steinke (2016)", "Xiao et al. 2023", "Wilson's (1927)", "Mironov 2012"

@@ -96,7 +96,7 @@ def test_mistakes_before_a_fit_spend_nothing_and_write_nothing(call, desk, line,
         ("peer none.csv out.csv --epsilon 1 -o p.pf", "there is no file 'none.csv'"),
         ("peer edges.csv none.csv --epsilon 1 -o p.pf", "OUTCOMES: there is no file 'none.csv'"),
         ("peer edges.csv few.csv --epsilon 1 -o p.pf", "or add --missing negative to read"),
-        ("peer edges.csv few.csv -e 1 --missing refuse -o p.pf", "−1. Nothing was spent."),
+        ("peer edges.csv few.csv -e 1 --missing refuse -o p.pf", "negative. Nothing was spent."),
         ("peer edges.csv many.csv -e 1 --missing refuse -o p.pf", "or add --missing ignore to"),
         ("peer edges.csv many.csv -e 1 --missing drop -o p.pf", "ignore, negative, refuse; got"),
         ("peer edges.csv many.csv --epsilon 1 -o p.pf", "add --yes to go on. Nothing was spent"),
@@ -250,3 +250,22 @@ def test_a_bug_of_ours_hides_what_it_knows(call, desk, monkeypatch):
     assert "RuntimeError at test_mistakes.py" in err
     monkeypatch.setenv("PRIVFIELD_DEBUG", "1")
     assert "SECRET" in call("query", "model.pf", "P(worry=yes)")[2]
+
+
+def test_what_was_charged_is_not_called_spared(study, call, tmp_path, monkeypatch):
+    """An error after the charge does not say that nothing was spent."""
+
+    def refuse(*_):
+        raise pf.InputError("path: the disk is full.")
+
+    monkeypatch.setattr(pf.MarkovRandomField, "save", refuse)
+    line = ("fit", study / "patients.csv", "-s", study / "schema.toml", "-e", 1, "-d", "1e-6")
+    code, _, err = call(*line, "--cliques", "all-pairs", "-y", "-o", tmp_path / "m.pf")
+    assert code == 2 and "the disk is full." in err and "Nothing was spent" not in err
+
+
+@pytest.mark.parametrize("command", ["", "init", "fit", "peer"])
+def test_flags_take_no_value(call, command):
+    """`--yes` stands alone: help shows no type next to it."""
+    code, out, _ = call(*filter(None, [command]), "--help")
+    assert code == 0 and "--help" in out and "bool" not in out.lower()

@@ -134,7 +134,7 @@ def test_people_outside_the_network(call, desk):
     few = ("peer", "edges.csv", "few.csv", "-e", "1", "--yes", "-o", "f.pf")
     code, _, err = call(*few)
     assert code == 2 and "1 of 3 nodes have none, such as 'c'" in err
-    assert err.strip().endswith("to read them as −1. Nothing was spent.")
+    assert err.strip().endswith("to read them as negative. Nothing was spent.")
     assert call(*few, "--missing", "negative")[0] == 0
     spent = call("peer", "edges.csv", "all.csv", "-e", "1", "--yes", "--json", "-o", "q.pf")
     assert spent[0] == 0 and json.loads(spent[1])["cost"]

@@ -376,6 +376,11 @@ def test_charges_tell_what_was_released_with_which_code(path):
     assert (charge.job, charge.what, charge.version) == ("a", "3 tables", pf.__version__)
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", charge.time)
     assert "3 tables" in str(ledger) and "remaining" in str(ledger)
+    standing = str(ledger).splitlines()[1]
+    spent, gaussian, pure = (float(e) for e in re.findall(r"epsilon=([\d.e-]+)", standing))
+    assert (gaussian, pure) == ledger.remaining_epsilons()  # in ε, as the total is
+    assert 0 < spent < 1 and spent == pytest.approx(ledger.spent_epsilon, rel=1e-5)
+    assert f"remaining {ledger.remaining}" in str(ledger)  # and as costs add up
 
 
 def test_opening_a_ledger_again_needs_the_same_total(path):

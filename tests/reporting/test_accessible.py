@@ -59,6 +59,20 @@ def test_axe_finds_nothing_serious(axe, browser, pages, kind):
     assert serious == []
 
 
+def test_no_verdict_of_a_card_is_broken_on_a_phone(browser, pages):
+    """400 pixels wide: "answered" stands on one line."""
+    size = {"width": 400, "height": 800, "deviceScaleFactor": 1, "mobile": True}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    browser.get((pages / "card.html").as_uri())
+    lines = browser.execute_script(
+        """return [...document.querySelectorAll('td')].filter(c => c.textContent === 'answered')
+        .map(cell => { const r = document.createRange(); r.selectNodeContents(cell);
+          return r.getClientRects().length; })"""
+    )
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    assert len(lines) > 10 and set(lines) == {1}
+
+
 def test_axe_sees_what_is_wrong(axe, browser, tmp_path):
     """The look is a real one: grey on grey, and a picture without words."""
     (tmp_path / "bad.html").write_text(

@@ -311,7 +311,7 @@ def test_labels_are_legible_on_a_phone(browser, tmp_path, count):
 MIXED = {
     **{f"symptom {i}": ["no", "yes"] for i in range(7)},
     "age": pf.Bins([0, 18, 40, 65, 120]),
-    "region": ["north", "east", "south", "west", "abroad"],
+    "region of birth as it stands in the passport": ["north", "east", "south", "west", "abroad"],
     "education": ["none", "primary", "secondary", "degree"],
     "job": ["none", "part", "full"],
     "smoker": ["never", "former", "current"],
@@ -334,11 +334,28 @@ def mixed(tmp_path_factory):
     return write_report(model, tmp_path_factory.mktemp("mixed") / "r.html")
 
 
-def test_fourteen_mixed_variables_fit_on_five_pages(browser, mixed):
+@pytest.mark.parametrize(("width", "height"), [(8.27, 11.69), (8.5, 11)], ids=["A4", "letter"])
+def test_fourteen_mixed_variables_fit_on_five_pages(browser, mixed, width, height):
     browser.get(mixed.as_uri())
-    paper = {"paperWidth": 8.27, "paperHeight": 11.69}
+    paper = {"paperWidth": width, "paperHeight": height}
     pdf = base64.b64decode(browser.execute_cdp_cmd("Page.printToPDF", paper)["data"])
     assert 1 <= len(re.findall(rb"/Type\s*/Page\b", pdf)) <= 5
+
+
+def test_tables_that_do_not_fit_on_a_phone_say_so(browser, mixed):
+    """Shares with their intervals fit in 400 pixels; what does not fit asks to be scrolled."""
+    with phone(browser):
+        browser.get(mixed.as_uri())
+        hint = "return getComputedStyle(arguments[0].querySelector('caption'), '::after').content"
+        parts = browser.find_elements("class name", "scroll")
+        assert len(parts) >= 4
+        for part in parts:
+            over = run(browser, "return arguments[0].scrollWidth - arguments[0].clientWidth", part)
+            assert ("scroll sideways" in run(browser, hint, part)) == (over > 1)
+            caption = part.find_element("tag name", "caption")
+            assert run(browser, "return arguments[0].getBoundingClientRect().right", caption) <= 400
+            if part.find_elements("css selector", "table.bars"):
+                assert over <= 1
 
 
 def test_rare_levels_are_folded(browser, tmp_path):

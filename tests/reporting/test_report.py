@@ -131,7 +131,7 @@ def test_a_hopeless_study_says_one_thing(symptoms):
     assert found.text.partition(skip)[2].startswith("Nothing can be learned from these numbers")
     assert "Clear edges none no pair could be measured" in found.text
     assert found.data == {"network": None, "edges": None, "asking": None}
-    assert "Of 15 pairs of variables, 0 could be measured; of these, 0 stand out" in found.text
+    assert found.text.count("Of 15 pairs of variables none could be measured.") == 1
     assert learner.model_.edges().count("not measured") == 15
 
 
@@ -187,6 +187,30 @@ def test_an_infinite_estimate_has_its_place():
     edge = EdgeInterval("a", "b", np.inf, 0.2, np.inf, True, 0.001, 0.7, "clear")
     assert "strength beyond +5, 95% interval at least 0.20" in edge_text(edge, 0.95)
     assert look(edge, 1.0).width == 10 and record(edge)[2] is None
+
+
+def test_lines_are_thinner_where_there_are_many():
+    strong, weak = (EdgeInterval("a", "b", w, w, w, True, 0.0, w, "clear") for w in (0.5, 0.1))
+    assert look(strong, 0.5, 12).width == look(strong, 0.5).width == 10
+    widths = [look(edge, 0.5, 480).width for edge in (strong, weak)]
+    assert 3 < widths[0] < 4 and 1.5 < widths[1] < widths[0] - 1
+
+
+def test_commands_are_set_as_commands(tmp_path):
+    schema = pf.Schema({"<b>": 1100, "`job`": 1100})
+    model = pf.MarkovRandomField(schema, [("<b>", "`job`")], [np.zeros((1100, 1100))])
+    page = write_report(model, tmp_path / "r.html").read_text()
+    assert "with privfield, <code>privfield query model.pf" in page and "<b>=" not in page
+
+
+def test_the_methods_of_an_ordinal_model(tmp_path):
+    """Its own kind of field, and the prior that its intervals rest on: weak, no spikes."""
+    rows = np.random.default_rng(1).integers(0, 4, (2000, 3)).astype(np.uint8)
+    schema = pf.Schema({name: pf.Ordered([1, 2, 3, 4]) for name in "abc"})
+    model = pf.OrdinalLearner(pf.ApproxDP(2, 1e-6), schema=schema).fit(rows).model_
+    page = write_report(model, tmp_path / "r.html").read_text()
+    assert "graphical model (ordinal Markov random field) of 3 ordinal variables" in page
+    assert "all others under a weak prior" in page and "spike" not in page
 
 
 def test_the_page_can_be_read_without_eyes(page):

@@ -135,10 +135,17 @@ def test_the_command_writes_two_files_and_compares(tmp_path, capsys, monkeypatch
     assert main([*line, "-o", "new-card.json"]) == 0 and Path("new-card.html").exists()
     capsys.readouterr()
     assert main(["compare", "a.json", "b.json", "-o", "c.html"]) == 0
-    assert "guarantee.epsilon: 1.0 | 2.0" in capsys.readouterr().out
+    assert "guarantee.epsilon: 1 | 2" in capsys.readouterr().out
     assert "Where they differ" in Path("c.html").read_text()
     card = json.loads(Path("a.json").read_text())
     assert compare_cards(card, card) == []
+    other = json.loads(Path("b.json").read_text())
+    card["ledger"], card["data"]["variables"]["a"] = None, ["yes", "no"]
+    found = {place: said for place, *said in compare_cards(card, other)}
+    assert found["data.variables.a"] == ["yes, no", "no, yes"]
+    assert all(one != two for one, two in found.values())
+    rho = [float(said) for said in found["guarantee.cost.rho"]]
+    assert rho == pytest.approx([pf.load(f"{name}.pf").card.cost.rho for name in "ab"], rel=1e-9)
     Path("d.json").write_text("{}")
     assert main(["compare", "a.json", "d.json"]) == 2
     assert "'d.json' is no card" in capsys.readouterr().err

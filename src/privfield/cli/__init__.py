@@ -36,6 +36,7 @@ from privfield.cli.commands import (
     structure,
     utility,
 )
+from privfield.cli.spending import Spending
 from privfield.cli.terminal.console import note
 from privfield.cli.terminal.exit_codes import (
     BAD_INPUT,
@@ -45,10 +46,12 @@ from privfield.cli.terminal.exit_codes import (
     REFUSED,
     Stopped,
 )
+from privfield.cli.terminal.help import Command, Commands
 from privfield.errors import BudgetRefused, InputError
 
 app = typer.Typer(
     name="privfield",
+    cls=Commands,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -59,7 +62,7 @@ _COMMANDS = (
 )  # as --help lists them
 for module in _COMMANDS:  # the command has the name of its file
     name = module.__name__.rpartition(".")[2]
-    app.command(name, help=flow(module.HELP))(getattr(module, name))
+    app.command(name, cls=Command, help=flow(module.HELP))(getattr(module, name))
 
 
 def _version(wanted: bool) -> None:
@@ -131,6 +134,7 @@ def _ended_like_ctrl_c() -> Iterator[list[int]]:
 
 
 def _run(given: list[str]) -> int:
+    Spending.began = False
     try:
         code = app(given or ["--help"], prog_name="privfield", standalone_mode=False)
         sys.stdout.flush()
@@ -140,11 +144,12 @@ def _run(given: list[str]) -> int:
     except Stopped as stop:
         return stop.code
     except _USAGE as error:
-        _tell(error.format_message(), error)
+        _tell(_usage(error) + _spared(given, ""), error)
         note(f"Try '{_command(error)} --help'.")
         return BAD_INPUT
     except InputError as error:
-        _tell(as_options(str(error)), error)
+        text = as_options(str(error))
+        _tell(text + _spared(given, text), error)
         return BAD_INPUT
     except BudgetRefused as error:
         _tell(str(error), error)
@@ -194,6 +199,21 @@ def _tell(text: str, error: BaseException) -> None:
         note(line)
     if os.environ.get("PRIVFIELD_DEBUG"):
         traceback.print_exception(error)
+
+
+def _usage(error: Any) -> str:
+    """What is wrong with a command as typed; of something missing also what it is."""
+    text, parameter = str(error.format_message()), getattr(error, "param", None)
+    about = getattr(parameter, "help", None)
+    if text.startswith("Missing") and about:
+        return f"{text.rstrip('.')}: {about.split(chr(10))[0]}"
+    return text
+
+
+def _spared(given: list[str], text: str) -> str:
+    """What people who came to spend want to know when a command stops."""
+    spends = given[:1] in (["fit"], ["peer"], ["structure"])
+    return " Nothing was spent." * (spends and not Spending.began and "was spent" not in text)
 
 
 def _command(error: Any) -> str:

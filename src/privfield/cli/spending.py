@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import typer
 
@@ -27,7 +27,12 @@ _WEAK = 7  # the ε from which somebody who knows all else may guess right in 99
 
 
 class Spending:
-    """The ledger of a command, if there is one; a new one is made only when `open` is called."""
+    """The ledger of a command, if there is one; a new one is made only when `open` is called.
+
+    `began` says whether this program came to the point where a charge may be made.
+    """
+
+    began: ClassVar[bool] = False
 
     def __init__(
         self, path: str | None, total: str | None, job: str | None, budget: Budget, adjacency: str
@@ -165,6 +170,7 @@ class Spending:
         if doubt:
             warn(doubt)
             ask(yes or self.is_known, always, "Spend it all the same?")
+        Spending.began = True
         with bars("reading", totals) as progress:
             learner.set_params(ledger=self.open(), progress=progress)
             yield

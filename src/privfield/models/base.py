@@ -157,8 +157,8 @@ class Model(ABC):
         method: str = "balanced",
         labels: bool = False,
     ) -> Any:
-        """Synthetic rows as codes, each with exactly the model's law; with `labels` a DataFrame of
-        pandas, with names and levels.
+        """Synthetic rows as codes (−1 and +1 of an Ising model), each with exactly the model's law;
+        with `labels` a DataFrame of pandas, with names and levels.
 
         Rows of "balanced" keep the model's tables: they are several times closer to them than as
         many independent rows, up to 65,536 of them balanced with each other. For simulated people
@@ -168,8 +168,9 @@ class Model(ABC):
         """
         count = check_count(n, len(self.schema))
         codes = self._sample_codes(count, check_rng(rng), method)
-        if labels:
-            return labelled_rows(codes, self.schema)
+        return labelled_rows(codes, self.schema) if labels else self._plain_rows(codes)
+
+    def _plain_rows(self, codes: NDArray[Any]) -> NDArray[Any]:
         wide = max(self.schema.shape) > 256
         return codes.astype(np.uint16 if wide else np.uint8)
 

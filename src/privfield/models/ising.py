@@ -8,12 +8,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from privfield.checks import check_rng, finite_array
+from privfield.checks import finite_array
 from privfield.errors import InputError
 from privfield.inference.factors import Factors, Table
-from privfield.models.base import Model, check_count, log_scores, set_fields
-from privfield.models.labels import labelled_rows
+from privfield.models.base import Model, log_scores, set_fields
 from privfield.models.saving import Arrays, Header, stored_floats, stored_stamp, stored_texts
 from privfield.schema import Schema, spin_names
 
@@ -34,18 +34,7 @@ class SpinModel(Model):
         """Each variable with the levels "-1" and "+1"."""
         return Schema(dict.fromkeys(self.names, SPIN_LEVELS))
 
-    def sample(
-        self,
-        n: int,
-        rng: np.random.Generator | None = None,
-        method: str = "balanced",
-        labels: bool = False,
-    ) -> Any:
-        """Rows in −1 and +1: "balanced", "independent", or "gibbs" at any size (`Model.sample`)."""
-        count = check_count(n, len(self.names))
-        codes = self._sample_codes(count, check_rng(rng), method)
-        if labels:
-            return labelled_rows(codes, self.schema)
+    def _plain_rows(self, codes: NDArray[Any]) -> NDArray[Any]:
         return (2 * codes.astype(np.int8) - 1).astype(np.int8)
 
     def means(self) -> Table:

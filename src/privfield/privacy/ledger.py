@@ -285,7 +285,9 @@ class Ledger:
     def remaining(self) -> Budget | None:
         """What one more release may cost; None if nothing.
 
-        An ε for a pure total, a ρ where costs add up in ρ, an (ε, δ) where pairs add up.
+        In what costs add up in: an ε for a pure total, a ρ for a total with a δ (zCDP), an (ε, δ)
+        where pairs add up. `remaining_epsilons` says the same as the ε of a next release, and
+        `print(ledger)` shows both.
         """
         with self._transaction("read") as db:
             state = _read_state(db)
@@ -321,14 +323,17 @@ class Ledger:
         return table_html(title, ("time", "cost", "what", "job"), rows)
 
     def _standing(self) -> str:
-        text = f"spent {self.spent}, remaining {self.remaining or 'nothing'}"
+        """Spent and left, in ε where the total is in ε; then in what costs add up in."""
+        exact = f"spent {self.spent}, remaining {self.remaining or 'nothing'}"
         gaussian, pure = self.remaining_epsilons()
-        if gaussian is not None:
-            text += f": one more release of epsilon={gaussian:g} with Gaussian noise at "
-            text += (
-                f"delta={getattr(self.total, 'delta', 0):g}, or of epsilon={pure or 0:g} if pure"
-            )
-        return text
+        if gaussian is None:
+            return exact
+        delta = f"delta={getattr(self.total, 'delta', 0):g}"
+        return (
+            f"spent epsilon={self.spent_epsilon:g} at {delta}; one more release may have "
+            f"epsilon={gaussian:g} at {delta} with Gaussian noise, or epsilon={pure or 0:g} if "
+            f"pure\n(as costs add up: {exact})"
+        )
 
     def __str__(self) -> str:
         lines = [f"{self!r}", self._standing()]

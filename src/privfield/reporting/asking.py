@@ -30,8 +30,8 @@ def asking(model: Model, people: float | None, people_are_public: bool) -> dict[
         "asked.",
         "How many people a question rests on is an estimate: the number of records times the "
         "model’s share. No intervals are shown here, since the variables of a question need not "
-        "have been counted together; privfield query gives one where it is known. Answers hold for "
-        "people like those in the data. They do not say what happens if an answer is changed.",
+        "have been counted together; `privfield query` gives one where it is known. Answers hold "
+        "for people like those in the data. They do not say what happens if an answer is changed.",
     ]
     return {"texts": texts, "data": data}
 
@@ -74,6 +74,6 @@ def _too_large(model: Model) -> str:
     a, b = (model.schema.variables * 2)[:2]
     return (
         "This model is too large to be asked in a page. On a computer with privfield, "
-        f'privfield query model.pf "P({a.name}={a.levels[-1]} | {b.name}={b.levels[-1]})" '
+        f'`privfield query model.pf "P({a.name}={a.levels[-1]} | {b.name}={b.levels[-1]})"` '
         "answers such questions, at no privacy cost either."
     )

@@ -21,6 +21,7 @@ from privfield.files import check_target, write_bytes
 from privfield.models.base import Model
 from privfield.models.card import Card
 from privfield.reporting import sentences as words
+from privfield.reporting.drawing import minus
 from privfield.reporting.edge_table import edge_table
 from privfield.reporting.findings import Findings, known
 from privfield.reporting.parts import Content, banner, table
@@ -257,7 +258,7 @@ def _links(found: Comparison) -> Content | None:
 
 def _answers(found: Comparison) -> Content:
     def points(value: float) -> str:
-        return f"{100 * value:+.1f}".replace("-", "−")
+        return minus(100 * value, "+.1f")
 
     rows = [
         [

@@ -6,10 +6,12 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from privfield.estimation.items.edges import ItemUncertainty
 from privfield.estimation.uncertainty.counted import MarginalInterval
 from privfield.estimation.uncertainty.strengths import VERDICTS
 from privfield.models.base import Model
 from privfield.models.card import Card
+from privfield.models.ordinal import OrdinalModel
 from privfield.models.polynomial import PolynomialMRF
 from privfield.reporting import drawing
 from privfield.reporting import sentences as words
@@ -87,7 +89,7 @@ def _same_answers(model: Model, found: Findings) -> str | None:
     return (
         f"Almost everybody has the same answer ({shown}) in every variable, so nothing can be "
         "learned about which are related. Check that the levels of the schema are those of the "
-        "file: privfield check counts, for you only, what does not fit."
+        "file: `privfield check` counts, for you only, what does not fit."
     )
 
 
@@ -131,8 +133,8 @@ def _precision(found: Findings) -> list[str]:
         f"For {about}, privacy noise was {_rounded(found.ratio)} times as "
         "large as the scatter that comes from having sampled these people and not others. "
         "Estimates are about as precise as those from "
-        f"{_rounded(found.like) if found.like >= 1 else 'less than 1'} records without privacy "
-        "noise."
+        f"{_rounded(found.like) + ' records' if found.like >= 1 else 'less than one record'} "
+        "without privacy noise."
     ]
 
 
@@ -299,10 +301,13 @@ def _methods(
     found: Findings,
     rows: float | None,
 ) -> str:
-    kind = "binary " if all(size == 2 for size in model.schema.shape) else "categorical "
+    kind = "binary" if all(size == 2 for size in model.schema.shape) else "categorical"
+    field = "Markov random field"
+    if isinstance(model, OrdinalModel):
+        kind, field = "ordinal", "ordinal Markov random field"
     parts = [
-        "We estimated a graphical model (Markov random field) of "
-        f"{counted(len(model.schema), kind + 'variable')}{words.rows_words(card, rows)} with "
+        f"We estimated a graphical model ({field}) of "
+        f"{counted(len(model.schema), f'{kind} variable')}{words.rows_words(card, rows)} with "
         f"{words.software(card)}.",
         words.privacy_sentence(card, model.stamp),
     ]
@@ -315,9 +320,13 @@ def _methods(
         parts.append(
             f"Strengths and their intervals ({level:.0%}, not adjusted for multiple comparisons) "
             "account for sampling and privacy noise together; each pair was judged without "
-            "assumptions about itself, all others under a spike-and-slab prior (expectation "
-            "propagation)."
+            "assumptions about itself, all others under "
+            + ("a weak" if isinstance(found.law, ItemUncertainty) else "a spike-and-slab")
+            + " prior (expectation propagation)."
         )
+    if found.hopeless:
+        parts.append(f"Of {counted(edges.pairs, 'pair')} of variables none could be measured.")
+        return " ".join(parts)
     if found.intervals and edges.pairs:
         measured = edges.pairs - edges.count("not measured")
         parts.append(

@@ -20,6 +20,7 @@ MOST_UNCERTAIN = 40  # so many uncertain edges at most are drawn from the start
 MOST_COMMUNITIES = 20  # circled numbers end there
 _COLORS = 8  # of communities, in page.css
 _DASH = "9 5"
+_CROWD = 30  # so many edges have room to be thick
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,9 @@ def draw_network(
     kept = seen[:MOST_EDGES]
     firm = [edge for edge in kept if edge.verdict != "uncertain"] or kept
     largest = max((magnitude(edge) for edge in firm), default=1.0) or 1.0
-    drawn = [Drawn(edge, look(edge, largest), edge_text(edge, level)) for edge in kept]
+    looks = [look(edge, largest, len(firm)) for edge in kept]
+    texts = [edge_text(edge, level) for edge in kept]
+    drawn = [Drawn(*each) for each in zip(kept, looks, texts, strict=True)]
     index = {name: number for number, name in enumerate(names)}
     links = [(index[edge.first], index[edge.second], magnitude(edge) / largest) for edge in firm]
     spots = positions(len(names), links).tolist()
@@ -108,12 +111,16 @@ def magnitude(edge: EdgeInterval) -> float:
     return min(abs(edge.estimate), USELESS)
 
 
-def look(edge: EdgeInterval, largest: float) -> Look:
-    """Colour-blind safe, and told apart on grey paper too: negative edges are dashed."""
+def look(edge: EdgeInterval, largest: float, crowd: int = 1) -> Look:
+    """Colour-blind safe, and told apart on grey paper too: negative edges are dashed.
+
+    Where many edges are drawn all of them are thinner, or the picture would be one patch.
+    """
     color = POSITIVE if edge.estimate >= 0 else NEGATIVE
     color = color if edge.signed else UNSIGNED
     dash = _DASH if edge.signed and edge.estimate < 0 else ""
-    width = 1.5 + 8.5 * min(magnitude(edge) / largest, 1.0)
+    thickest = 8.5 * min(1.0, math.sqrt(_CROWD / crowd))
+    width = 1.5 + thickest * min(magnitude(edge) / largest, 1.0)
     if edge.verdict == "uncertain":
         return Look(color, dash, min(max(1.0, width / 2.5), 3.0), 0.4)
     return Look(color, dash, width, 0.9)

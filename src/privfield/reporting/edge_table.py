@@ -19,7 +19,7 @@ COLUMNS = (
 )
 _MOST_ROWS = 2000
 _MOST_REACH = 5.0  # of axes, for the sake of intervals that reach anywhere
-_MOST_PRINTED = 40  # uncertain edges on paper
+_MOST_PRINTED, _LONG = 40, 60  # uncertain edges on paper; rows of a table that is long without
 _FIRST = ("clear", "no interval")  # where not all can be listed
 
 
@@ -44,7 +44,7 @@ def edge_table(found: Findings, picture: drawing.Drawing | None) -> Content | No
         "axis_low": drawing.minus(-reach, "g"),
         "axis_high": f"{reach:g}",
         "rows": [_edge_row(edge, reach) for edge in shown],
-        "unprinted": pale if pale > _MOST_PRINTED else 0,
+        "unprinted": pale if pale > _MOST_PRINTED or len(shown) > _LONG else 0,
         "left_out": _left_out(found, len(order) - len(shown)),
         "data": {
             "columns": list(COLUMNS),

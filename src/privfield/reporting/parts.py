@@ -14,7 +14,6 @@ from privfield.models.card import Card
 from privfield.models.chain import ChainModel
 from privfield.models.network import NetworkIsing
 from privfield.privacy.adjacency import Adjacency
-from privfield.privacy.budgets import Budget
 from privfield.reporting import sentences as words
 from privfield.words import exact_text
 
@@ -142,11 +141,10 @@ def facts(model: Any, card: Card | None) -> list[tuple[str, str]]:
         found.append(("Stamp", model.stamp))
     if card is None:
         return [*found, ("Card", "none: this model does not say where it comes from")]
-    spent = str(card.cost) if isinstance(card.cost, Budget) else words.budget_words(card.cost)
     found += [
         ("Unit of privacy", card.unit),
         ("Neighbours", "not known" if card.adjacency is None else str(card.adjacency)),
-        ("Privacy cost", spent),
+        ("Privacy cost", words.budget_words(card.cost)),
         ("Budget asked for", words.budget_words(card.budget)),
         ("Method", card.method or "not known"),
         ("Noise", card.noise or "not known"),

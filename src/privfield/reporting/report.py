@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import os
+import re
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -102,6 +103,7 @@ def render(page: dict[str, Any]) -> str:
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, loader=FunctionLoader(_template)
     )
+    environment.filters["codes"] = _with_codes
     scripts = {"script": _asset("page.js")}
     if page.get("network"):
         scripts["cytoscape"] = _asset("cytoscape.min.js")
@@ -118,6 +120,13 @@ def render(page: dict[str, Any]) -> str:
         "script_hashes": " ".join(map(_hash, scripts.values())),
     }
     return environment.get_template("page.html").render(everything)
+
+
+def _with_codes(text: str) -> Any:
+    """A text whose `commands` are set as such."""
+    from markupsafe import Markup, escape
+
+    return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
 
 def _json(data: Any) -> str:

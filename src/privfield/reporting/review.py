@@ -9,8 +9,10 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -377,7 +379,7 @@ def _accuracy(found: Mapping[str, Any]) -> str | None:
 def card_page(model: Any, found: Mapping[str, Any]) -> str:
     """The card as one HTML page."""
     card = model.card
-    cost = "none" if card is None or model.stamp is not None else str(card.cost)
+    cost = "none" if card is None or model.stamp is not None else words.budget_words(card.cost)
     page = common(model, card, f"Card for reviewers: {found['what']}")
     answered = [each["status"] != OPEN for part in found["questions"].values() for each in part]
     page["lead"] = (
@@ -433,22 +435,27 @@ def compare_cards(
     """Where two cards differ: the place, and what each says there; questions repeat the rest."""
     one, two = ({k: v for k, v in card.items() if k != "questions"} for card in (first, second))
     left, right = dict(_leaves(one)), dict(_leaves(two))
-    places = [*left, *(place for place in right if place not in left)]
-    return [
-        (place, left.get(place, "–"), right.get(place, "–"))
-        for place in places
-        if left.get(place) != right.get(place)
-    ]
+    found = [(place, left.get(place, "–"), right.get(place, "–")) for place in {**left, **right}]
+    return [each for each in found if each[1] != each[2]]
 
 
 def _leaves(value: Any, place: str = "") -> Sequence[tuple[str, str]]:
     if isinstance(value, Mapping):
         parts = [(f"{place}.{name}" if place else name, each) for name, each in value.items()]
-    elif isinstance(value, list):
+    elif isinstance(value, list) and any(isinstance(each, list | Mapping) for each in value):
         parts = [(f"{place}[{number}]", each) for number, each in enumerate(value, 1)]
     else:
-        return [(place, "–" if value is None else str(value))]
+        return [(place, _plainly(value))]
     return [leaf for name, each in parts for leaf in _leaves(each, name)]
+
+
+def _plainly(value: Any) -> str:
+    """A list on one line, a cost in ρ as a number."""
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "–"
+    if isinstance(value, float) or re.fullmatch(r"\d+/\d+", str(value)):
+        return f"{float(Fraction(value)):.10g}"
+    return "–" if value is None else str(value)
 
 
 def comparison_page(
@@ -456,7 +463,9 @@ def comparison_page(
 ) -> str:
     """Two cards side by side, where they differ, as one HTML page."""
     found = compare_cards(*cards)
-    rows = [(place.replace(".", ".\u200b"), *said) for place, *said in found]  # may break there
+    rows = [
+        (re.sub(r"([._])", "\\1\u200b", place), *said) for place, *said in found
+    ]  # breaks there
     stamp = next((card["stamp"] for card in cards if card["stamp"]), None)
     page: Content = {
         "title": f"Cards of {names[0]} and {names[1]}",

@@ -167,7 +167,7 @@ def budget_words(budget: Budget | NonPrivate | None) -> str:
     if isinstance(budget, PureDP):
         return f"ε = {budget.epsilon:g}"
     if isinstance(budget, ZCDP):
-        return f"ρ = {budget.rho:.4g}"
+        return f"ρ = {budget.rho:.4g} (zCDP)"
     if isinstance(budget, ApproxDP):
         return f"ε = {budget.epsilon:g}, δ = {budget.delta:g}"
     return "none" if budget is None or isinstance(budget, NonPrivate) else str(budget)

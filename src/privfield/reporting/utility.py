@@ -303,7 +303,7 @@ def _reading(found: Utility, released: bool) -> list[str]:
         )
     texts.append(
         "More synthetic rows than people add no knowledge. Analyses of one synthetic table look "
-        "surer than they are; privfield sample --copies makes several for honest intervals."
+        "surer than they are; `privfield sample --copies` makes several for honest intervals."
     )
     return texts
 

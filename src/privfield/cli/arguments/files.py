@@ -132,7 +132,7 @@ def load_model(path: str) -> Any:
         hint = ""
         if path.lower().endswith((".csv", ".parquet", ".toml", ".ledger")):
             hint = " A model file is what `privfield fit … -o model.pf` writes."
-        raise InputError(str(error).replace("path: ", "M: ", 1) + hint) from None
+        raise InputError(str(error).replace("path: ", "MODEL: ", 1) + hint) from None
 
 
 def load_field(path: str) -> Model:
@@ -142,7 +142,7 @@ def load_field(path: str) -> Model:
     model = load_model(path)
     if not isinstance(model, Model):
         raise InputError(
-            f"M: {path!r} holds a chain of states; this command needs a model of variables. "
+            f"MODEL: {path!r} holds a chain of states; this command needs a model of variables. "
             "Use it from Python: pf.load(path)."
         )
     return model

@@ -108,7 +108,7 @@ SchemaFile = Annotated[
     str, typer.Option("--schema", "-s", metavar="S", help="The schema file that `init` began.")
 ]
 ModelFile = Annotated[
-    str, typer.Argument(metavar="M", help="A model file that `fit` or `peer` wrote.")
+    str, typer.Argument(metavar="MODEL", help="A model file that `fit` or `peer` wrote.")
 ]
 Epsilon = Annotated[
     float | None,

@@ -177,7 +177,7 @@ def _promise_error(ways: Sequence[Forecast], study: Study, open_choice: bool) ->
     from privfield.words import bytes_text, duration_text, number_text
 
     best = ways[0]
-    rows = f"{study.n:,} rows"
+    rows = f"{study.n:,} rows" if study.n > 1 else "at most one row"
     if study.guessed:
         rows = f"if there are about {rows} (say --n: their number is private)"
     if not best.available or best.expected_error is None:

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 HELP = """Begin a schema file from the header of FILE. No record is read.
 
 Example:  [bold]privfield init symptoms.csv --levels 0,1 -o symptoms.toml[/bold]
-          [bold]privfield init survey.sav -o survey.toml[/bold]
+
+or, with a codebook:  [bold]privfield init survey.sav -o survey.toml[/bold]
 
 What a column may hold is public knowledge, so it comes from you: with --levels for all columns, or
 in the file afterwards. Levels are what stands in the file: 0,1 where it holds 0 and 1, no,yes where

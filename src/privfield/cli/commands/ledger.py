@@ -20,7 +20,7 @@ Example:  [bold]privfield ledger study.ledger[/bold]
 
 
 def ledger(
-    path: Annotated[str, typer.Argument(metavar="L", help="The ledger file.")],
+    path: Annotated[str, typer.Argument(metavar="LEDGER", help="The ledger file.")],
     json: options.Json = False,
 ) -> None:
     """Open and show."""
@@ -34,7 +34,7 @@ def ledger(
         text = str(error).replace(
             "; to make one, give a total", "; `privfield fit --ledger` makes one"
         )
-        raise InputError(f"L: {text.removeprefix('path: ')}") from None
+        raise InputError(f"LEDGER: {text.removeprefix('path: ')}") from None
     left, charges = found.remaining, found.charges()
     spent = found.spent_epsilon
     if json:

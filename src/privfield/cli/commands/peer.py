@@ -99,7 +99,8 @@ def peer(
         check_data_path(path)
     with in_options():
         letters = check_encoding("utf-8" if encoding is None else encoding)
-    network = read_network(read_edge_file(edges, encoding=letters), scaling)
+    with _in_options("EDGES"):
+        network = read_network(read_edge_file(edges, encoding=letters), scaling)
     purse = Spending(ledger, total, job, budget, "flip-outcome")
     warn_of_seed(insecure_seed)
     if insecure_seed is None:
@@ -226,7 +227,7 @@ def _tell_strangers(count: int) -> None:
 
 
 @contextmanager
-def _in_options() -> Iterator[None]:
+def _in_options(file: str = "OUTCOMES") -> Iterator[None]:
     """Errors that speak of arguments in Python, as errors that speak of options."""
     from privfield.errors import InputError
 
@@ -234,6 +235,7 @@ def _in_options() -> Iterator[None]:
         yield
     except InputError as error:
         text = str(error).replace("(-3, 3)", "-3,3").replace("pass missing", "add missing")
+        text = text.replace("' (a str)", "'").replace("read them as −1", "read them as negative")
         if text.startswith("path: "):
-            text = text.replace("path: ", "OUTCOMES: ", 1)
+            text = text.replace("path: ", f"{file}: ", 1)
         raise InputError(text) from None

@@ -18,7 +18,7 @@ With --accuracy it also says how many rows, or how much budget, that accuracy wo
 
 
 def plan(
-    schema: Annotated[str, typer.Argument(metavar="S", help="The schema file.")],
+    schema: Annotated[str, typer.Argument(metavar="SCHEMA", help="The schema file.")],
     n: Annotated[
         int, typer.Option("--n", "-n", metavar="N", parser=options.count, help="Rows, or a guess.")
     ],

@@ -21,7 +21,7 @@ counted together, nor where the model file holds no measurements that could tell
 def query(
     model: options.ModelFile,
     question: Annotated[
-        str, typer.Argument(metavar="Q", help='Such as "P(low mood=yes | age=40-65)".')
+        str, typer.Argument(metavar="QUESTION", help='Such as "P(low mood=yes | age=40-65)".')
     ],
     level: Annotated[float, options.between("L", "Of the interval.")] = 0.95,
     json: options.Json = False,

@@ -171,6 +171,15 @@
     });
   }
 
+  /* -- tables that are wider than the window say so ------------------------------------------- */
+  var widths = function () {
+    document.querySelectorAll(".scroll").forEach(function (part) {
+      part.classList.toggle("wide", part.scrollWidth > part.clientWidth + 1);
+    });
+  };
+  window.addEventListener("resize", widths);
+  widths();
+
   /* -- levels that are folded away ------------------------------------------------------------ */
   document.querySelectorAll("button.unfold").forEach(function (button) {
     button.addEventListener("click", function () {
