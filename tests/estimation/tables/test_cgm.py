@@ -380,7 +380,7 @@ def test_by_default_it_maximises_the_posterior_of_tables_and_potentials(m):
     seen = observe(m)
     engine = Engine(BINARY, seen.cliques)
     matrix = design(BINARY, seen.cliques)
-    length = max(1.0, 0.25 * seen.scale.min())
+    length = max(1.0, 0.1 * seen.scale.min())
     answer = engine.join(cgm(m).log_potentials)
 
     def loss(left):

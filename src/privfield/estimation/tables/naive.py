@@ -68,20 +68,22 @@ def maximum_likelihood(
     start: Table | None = None,
     steps: int = 2000,
     tolerance: float = 1e-7,
+    unit: float | Table = 1.0,
 ) -> Table:
-    """The θ that maximises θ·shares - A(θ) - ridge/2·|θ|², by L-BFGS."""
+    """The θ that maximises θ·shares - A(θ) - ridge/2·|θ|², by L-BFGS on θ in these units."""
     from scipy.optimize import minimize
 
-    def objective(theta: Table) -> tuple[float, Table]:
+    def objective(u: Table) -> tuple[float, Table]:
+        theta = unit * u
         log_z, mu = engine.run(theta)
         value = log_z - theta @ shares + (ridge * theta) @ theta / 2
-        return float(value), mu - shares + ridge * theta
+        return float(value), unit * (mu - shares + ridge * theta)
 
     found = minimize(
         objective,
-        np.zeros(engine.parameters) if start is None else start,
+        np.zeros(engine.parameters) if start is None else start / unit,
         jac=True,
         method="L-BFGS-B",
         options={"maxiter": steps, "maxcor": 20, "gtol": tolerance, "ftol": 0.0},
     )
-    return np.asarray(found.x)
+    return np.asarray(unit * found.x)
