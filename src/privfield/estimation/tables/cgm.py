@@ -45,8 +45,6 @@ EStep: TypeAlias = Literal["dual", "nlbp"]
 _STRIDE = 0.1  # of a log-potential in one round
 _MOST_ROUNDS = 200
 _SETTLED = 0.003  # of noise or sampling, the smaller: by how much a round may move a mean cell
-    0.003  # of noise or sampling, the smaller: what a round may still move a cell, on average
-)
 _STEPS = 60  # of L-BFGS in each half of a round; the next round goes on
 _ROUGH = 0.02  # standard deviations of a cell that each half may leave
 _GAP = 0.01  # in log-likelihood: the noise of one cell weighs about 1
