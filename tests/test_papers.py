@@ -71,6 +71,37 @@ def test_nothing_of_the_paper_is_left_out(page):
     assert [each for each in CONTENTS[page] if each not in PAGES[page]] == []
 
 
+TEXTS = {  # extracted text, where it is at hand; Bernstein et al. count 1 to 5 only
+    "zhang2020.md": "000_0a0e0aa5297c27c7.txt",
+    "prising2024.md": "004_a450b0fd995ed2ea.txt",
+}
+KINDS = "Theorem|Lemma|Corollary|Definition|Proposition|Algorithm"
+HEADED = rf"^[#*<b> ]*(?:{KINDS}) ((?:[A-Z]\.)?\d+(?:\.\d+)?)"
+
+
+def numbers_on(text):
+    """All numbers of a page, "2.6–2.8" being three."""
+    found = set(re.findall(r"(?<![\w.])(?:[A-Z]\.)?\d+(?:\.\d+)?", text))
+    for whole, first, last in re.findall(r"(?<![\w.])(\d+\.)?(\d+)–(?:\d+\.)?(\d+)", text):
+        found |= {f"{whole}{k}" for k in range(int(first), int(last) + 1)}
+    return found
+
+
+def test_a_missing_number_is_found():
+    assert {"2.6", "2.7", "2.8", "A.1", "7"} <= numbers_on("Lemmas 2.6–2.8, Lemma A.1 and 7")
+    assert "2.9" not in numbers_on("Lemmas 2.6–2.8")
+
+
+@pytest.mark.parametrize("page", TEXTS)
+def test_every_numbered_statement_of_the_paper_is_on_its_page(page):
+    path = ROOT.parent / "shared" / "papers" / TEXTS[page]
+    if not path.exists():
+        pytest.skip("the papers are not here")
+    stated = set(re.findall(HEADED, path.read_text(), re.MULTILINE))
+    assert len(stated) > 5
+    assert sorted(stated - numbers_on(PAGES[page])) == []
+
+
 @pytest.mark.parametrize("page", CONTENTS)
 def test_every_file_and_name_on_a_page_exists(page):
     named = re.findall(r"`([\w/]+\.py): ([\w.]+)`", PAGES[page])
