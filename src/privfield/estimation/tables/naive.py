@@ -13,6 +13,9 @@ from privfield.mechanisms.tables.measurements import Measurements
 from privfield.models.mrf import MarkovRandomField
 from privfield.solvers.projections import onto_simplex
 
+# where noise is small tables contradict each other by more than the ridge: θ has a long way to go
+_STEPS = 20_000
+
 
 def naive_mle(
     measurements: Measurements,
@@ -66,7 +69,7 @@ def maximum_likelihood(
     shares: Table,
     ridge: float | Table,
     start: Table | None = None,
-    steps: int = 2000,
+    steps: int = _STEPS,
     tolerance: float = 1e-7,
     unit: float | Table = 1.0,
 ) -> Table:
@@ -84,6 +87,12 @@ def maximum_likelihood(
         np.zeros(engine.parameters) if start is None else start / unit,
         jac=True,
         method="L-BFGS-B",
-        options={"maxiter": steps, "maxcor": 20, "gtol": tolerance, "ftol": 0.0},
+        options={
+            "maxiter": steps,
+            "maxfun": 2 * steps,
+            "maxcor": 20,
+            "gtol": tolerance,
+            "ftol": 0.0,
+        },
     )
     return np.asarray(unit * found.x)
