@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,16 @@ def repeated(study: Study, label: str, work: Callable[[int], float], times: int)
 def naive(given: pf.Measurements, ridge: float | None = None, project: bool = True) -> Any:
     """Naive maximum likelihood."""
     return pf.estimate(given, "naive-mle", ridge=ridge, project=project)
+
+
+def name_left(
+    axis: Any, places: dict[str, tuple[float, str]], xs: Sequence[float], room: float
+) -> None:
+    """Names left of the first points, with that many decades of room; ticks at the points."""
+    name_lines(axis, places, xs[0], left=True)
+    axis.set_xlim(left=xs[0] / 10**room)
+    axis.set_xticks(xs)
+    axis.minorticks_off()
 
 
 def draw_errors(axis: Any, study: Study) -> Iterator[str]:
@@ -87,7 +97,7 @@ def draw_errors(axis: Any, study: Study) -> Iterator[str]:
         axis.loglog(ends, line, color="#999999", lw=6, alpha=0.35, zorder=0)
     axis.text(2e3, sampling[0] / 30, "slope −1", color="#666666", rotation=-16, fontsize=8)
     axis.text(1.5e5, privacy[0] / 8e3, "slope −2", color="#666666", rotation=-38, fontsize=8)
-    name_lines(axis, places, sizes[0], left=True)
+    name_left(axis, places, sizes, 1.6)
     axis.set(
         xlabel="N",
         ylabel="mean squared error of a cell",
@@ -121,7 +131,7 @@ def draw_projection(axis: Any, study: Study) -> Iterator[str]:
         places[name] = (float(np.median(found[0])), colour)
         axis.fill_between(study.sizes, found.min(1), found.max(1), color=colour, alpha=0.2, lw=0)
         yield table_row(name, np.median(found, 1))
-    name_lines(axis, places, study.sizes[0], left=True)
+    name_left(axis, places, study.sizes, 1.15)
     axis.set(xlabel="N", ylabel=KL)
     axis.set_title(f"Erdős–Rényi, |X| = {2 * study.levels}, ε = 0.5")
 
@@ -154,8 +164,8 @@ def draw_ridges(axis: Any, study: Study) -> Iterator[str]:
     untuned = {m: [fit(study.results, m, each)[0] for each in cells] for m in ("naive MLE", "CGM")}
     for method, values in untuned.items():
         middle = float(np.median(values))
-        axis.axhline(middle, color=STYLES[method][0], ls=":")
+        axis.loglog([ridges[0], ridges[-1]], [middle] * 2, color=STYLES[method][0], ls=":")
         places[f"{method}, untuned"] = (middle, STYLES[method][0])
         yield f"\n`{method}` on the same noisy tables, with nothing to tune: {middle:.3g}."
-    name_lines(axis, places, ridges[0], left=True)
+    name_left(axis, places, ridges, 2.8)
     axis.set(xlabel="ridge of naive MLE", ylabel=KL, title=title)
