@@ -49,7 +49,8 @@ _STEPS = 60  # of L-BFGS in each half of a round; the next round goes on
 _ROUGH = 0.02  # standard deviations of a cell that each half may leave
 _GAP = 0.01  # in log-likelihood: the noise of one cell weighs about 1
 _RESTARTS = 6  # L-BFGS-B can stall where the box cuts its steps short; it goes on when restarted
-_NLBP_ROUNDS = 100
+_NLBP_ROUNDS = 100  # of damped steps in an E-step,
+_MOST_NLBP = 60  # and rounds with such E-steps, which never quite settle
 _M_STEP_RIDGE = 1e-9  # per person: keeps the θ of empty cells finite
 
 
@@ -138,7 +139,7 @@ def settle(
     prior = length * seen.prior
     theta = step = np.zeros(engine.parameters)
     counts = total * engine.run(theta)[1]
-    for iteration in range(_MOST_ROUNDS):
+    for iteration in range(_MOST_ROUNDS if alpha is None else _MOST_NLBP):
         tell(iteration)
         if alpha is None:
             unit = 1 / np.sqrt(counts + law.variance)

@@ -69,7 +69,7 @@ def answers_error(own: ParityMechanism, n: float) -> tuple[float, float | None]:
 def _pmw_bound(variables: int, signal: float, parities: int) -> float:
     """The forecast, half the square of half of it, is fitted to simulations of rings."""
     root = math.sqrt(2 * variables * math.log(2))
-    return 2 * math.sqrt(2 * root * (1 + math.log(parities)) / signal)
+    return float(2 * math.sqrt(2 * root * (1 + math.log(parities)) / signal))
 
 
 def _leader(own: PerturbedLeader, n: float, signal: float, parities: int) -> float:
@@ -77,4 +77,4 @@ def _leader(own: PerturbedLeader, n: float, signal: float, parities: int) -> flo
     rows = int(n)
     choices = _LEADER * math.sqrt(own.variables) * (math.log(2 * parities) / signal) ** (2 / 3)
     steps = _STEP * math.sqrt(own.variables / (own.turns(rows) * own.each_turn(rows)))
-    return max(choices, steps)
+    return float(max(choices, steps))

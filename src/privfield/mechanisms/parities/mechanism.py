@@ -120,7 +120,7 @@ def parity_mechanism(
     check_perturbation(perturbation)
     check_declared_rows(declared_rows)
     what: dict[str, Any] = {"names": names, "order": degree, "schema": schema}
-    by_rounds = {"rounds": rounds, "declared_rows": declared_rows}
+    by_rounds: dict[str, Any] = {"rounds": rounds, "declared_rows": declared_rows}
     leader: dict[str, Any] = {
         "choices": choices,
         "samples": samples,
