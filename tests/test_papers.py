@@ -3,6 +3,7 @@
 import argparse
 import importlib.util
 import inspect
+import itertools
 import json
 import os
 import re
@@ -176,6 +177,34 @@ def test_figure_2_of_bernstein_with_small_settings(tmp_path, monkeypatch, capsys
     again = capsys.readouterr()
     assert again.out == first.out and again.err == ""
     assert (tmp_path / "results.json").read_text() == stored
+
+
+@pytest.mark.parametrize("graph", ["chain3", "er-0"])
+def test_proposition_4_in_kl_against_enumeration(graph, monkeypatch):
+    """The covariance of indicators over all 2¹⁰ states; d/2N + b²·tr F⁺/N² without a ridge."""
+    monkeypatch.syspath_prepend(str(ROOT / "experiments"))
+    from bernstein_consistency import expected_kl, information
+    from bernstein_setting import Cell, truth
+
+    model = truth(graph, 2)
+    states = np.array(list(itertools.product((0, 1), repeat=10)))
+    edges = [model.schema.clique(clique) for clique in model.cliques]
+    tables = zip(edges, model.log_potentials, strict=True)
+    joint = np.exp(sum(table[states[:, a], states[:, b]] for (a, b), table in tables))
+    joint /= joint.sum()
+    codes = [2 * states[:, a] + states[:, b] for a, b in edges]
+    seen = np.concatenate([np.eye(4)[each] for each in codes], axis=1)
+    mean = joint @ seen
+    covariance = (seen * joint[:, None]).T @ seen - np.outer(mean, mean)
+    free = 10 + len(edges)
+    values = np.linalg.eigvalsh(covariance)
+    assert abs(values[-free - 1]) < 1e-12  # the others are zero by definition
+    np.testing.assert_allclose(information(graph, 2)[0], values[-free:], rtol=1e-4)
+    cell = Cell(graph, 10**6, 0.5, levels=2)
+    noise = (len(edges) / 0.5) ** 2 * (1 / values[-free:]).sum() / 1e12
+    assert expected_kl(cell, 0.0, noisy=False) == pytest.approx(free / 2e6)
+    assert expected_kl(cell, 0.0) == pytest.approx(free / 2e6 + noise, rel=1e-3)
+    assert expected_kl(cell, 1e12) == pytest.approx(expected_kl(cell, 1e13), rel=1e-3)  # θ = 0
 
 
 class Accepted(Exception):
