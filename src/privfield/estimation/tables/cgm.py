@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
@@ -49,8 +49,8 @@ _STEPS = 60  # of L-BFGS in each half of a round; the next round goes on
 _ROUGH = 0.02  # standard deviations of a cell that each half may leave
 _GAP = 0.01  # in log-likelihood: the noise of one cell weighs about 1
 _RESTARTS = 6  # L-BFGS-B can stall where the box cuts its steps short; it goes on when restarted
-_NLBP_ROUNDS = 100  # of damped steps in an E-step,
-_MOST_NLBP = 60  # and rounds with such E-steps, which never quite settle
+_NLBP_ROUNDS = 100  # of damped steps in an E-step by "nlbp", which never quite settles:
+_NLBP_STRIDE, _NLBP_EM, _NLBP_STEPS = 0.25, 60, 50  # fewer and longer rounds, plain steps
 _M_STEP_RIDGE = 1e-9  # per person: keeps the θ of empty cells finite
 
 
@@ -134,22 +134,24 @@ def settle(
     with s times their variance. Where s > 1 that is still little beside the noise in every cell
     that the prior matters for.
     """
-    length = max(1.0, _STRIDE * float(seen.scale.min()))
+    stride, rounds = (_STRIDE, _MOST_ROUNDS) if alpha is None else (_NLBP_STRIDE, _NLBP_EM)
+    length = max(1.0, stride * float(seen.scale.min()))
     law, total = law_of(seen, length, blunted=True), seen.total
     prior = length * seen.prior
     theta = step = np.zeros(engine.parameters)
     counts = total * engine.run(theta)[1]
-    for iteration in range(_MOST_ROUNDS if alpha is None else _MOST_NLBP):
+    for iteration in range(rounds):
         tell(iteration)
         if alpha is None:
             unit = 1 / np.sqrt(counts + law.variance)
             step, likely = dual_e_step(engine, seen, theta, law, step, unit)
+            how: tuple[Any, ...] = (_STEPS, _ROUGH / total, 1 / np.sqrt(counts + prior))
+            error = np.minimum(seen.scale, np.sqrt(counts + 1))
         else:
             likely = nlbp(engine, seen, theta, alpha, _NLBP_ROUNDS, law, fading=True)
-        unit, left = 1 / np.sqrt(counts + prior), _ROUGH / total
-        theta = maximum_likelihood(engine, likely / total, prior / total, theta, _STEPS, left, unit)
+            how, error = (_NLBP_STEPS, 1e-6), seen.scale
+        theta = maximum_likelihood(engine, likely / total, prior / total, theta, *how)
         before, counts = counts, total * engine.run(theta)[1]
-        error = np.minimum(seen.scale, np.sqrt(before + 1))
         if np.mean(np.abs(counts - before) / error) < _SETTLED:
             break
     return theta
