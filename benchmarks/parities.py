@@ -41,7 +41,12 @@ LEARNERS = {
     "Algorithm 5, printed split": {"split": "printed"},
 }
 SHARES = (0.03, 0.1, 0.3, 0.5)
-COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7")
+STYLES = (  # dark to light in grey as well; markers and dashes differ too
+    ("#004488", "o", "-"),
+    ("#DDAA33", "d", "--"),
+    ("#882255", "s", "-."),
+    ("#88CCEE", "^", "-"),
+)
 
 
 def sparse_model(p, rng, width=1.2, field=0.3):
@@ -314,13 +319,15 @@ def draw(released, learned):
 
     figure, axes = plt.subplots(2, 3, figsize=(11, 6.2), sharey="row", layout="constrained")
     for axis, (p, curves) in zip(axes[0], released.items(), strict=True):
-        panel(axis, RELEASE_ROWS, curves, f"all parities, p = {p}")
+        panel(
+            axis, RELEASE_ROWS, curves, f"parities of up to {ORDER}, p = {p}, ρ = {RELEASE_RHO:g}"
+        )
         guide(axis, RELEASE_ROWS, curves["gaussian"], -1, "1/n", anchor=-1)
         if not np.isnan(curves["pmw"]).all():
-            guide(axis, RELEASE_ROWS, curves["pmw"], -1 / 2, "1/√n, bound of pmw")
+            guide(axis, RELEASE_ROWS, curves["pmw"], -1 / 2, "1/√n:\nbound of pmw")
     for axis, (p, curves) in zip(axes[1], learned.items(), strict=True):
-        panel(axis, LEARN_ROWS, curves, f"maximal monomials, p = {p}")
-        guide(axis, LEARN_ROWS, curves["Algorithm 5"], -2 / 9, "n^(−2/9), bound of the paper")
+        panel(axis, LEARN_ROWS, curves, f"maximal monomials, p = {p}, ρ = {LEARN_RHO:g}")
+        guide(axis, LEARN_ROWS, curves["Algorithm 5"], -2 / 9, "n^(−2/9): bound\nof the paper")
     for axis in axes[:, 0]:
         axis.legend(frameon=False, fontsize=8, loc="lower left")
         axis.set_ylabel("largest error")
@@ -334,18 +341,21 @@ def draw(released, learned):
 
 
 def panel(axis, rows, curves, title):
-    for colour, (name, errors) in zip(COLOURS, curves.items(), strict=False):
+    for (colour, marker, dash), (name, errors) in zip(STYLES, curves.items(), strict=False):
         if not np.isnan(errors).all():
-            axis.plot(rows, errors, "o-", ms=4, color=colour, label=name)
-    axis.set(xscale="log", yscale="log", xlabel="rows n", title=title)
+            axis.plot(rows, errors, marker=marker, ls=dash, ms=5, color=colour, label=name)
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.set(xscale="log", yscale="log", xlabel="rows n")
+    axis.set_title(title, fontsize=10, loc="left")
 
 
 def guide(axis, rows, errors, power, text, anchor=0):
     """A dotted line of that power through one point of the curve."""
     values = errors[anchor] * (np.array(rows) / rows[anchor]) ** power
     axis.plot(rows, values, ":", color="#888888", lw=1)
-    place = {"textcoords": "offset points", "xytext": (0, 5), "ha": "right"}
+    place = {"textcoords": "offset points", "xytext": (5, 0), "va": "center"}
     axis.annotate(text, (rows[-1], values[-1]), fontsize=7, color="#555555", **place)
+    axis.set_xlim(right=rows[-1] * 9)  # room for the text
 
 
 def main():

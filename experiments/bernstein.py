@@ -3,10 +3,10 @@
     python experiments/bernstein.py all      # docs/figures/bernstein/
 
 `fig1`, `fig2`, `fig3a` make one figure, `unfiltered` the comparison of exact and loopy inference on
-Erdős–Rényi graphs as they come, and `psgd` adds private SGD to Figure 2. Every fit is kept in
-results.json beside the figures: what is there is not computed again, and a study that was
-interrupted goes on where it stopped. Populations and noise are drawn by numpy from fixed seeds:
-nothing here is private.
+Erdős–Rényi graphs as they come, `consistency` naive MLE against Proposition 4, and `psgd` adds
+private SGD to Figure 2. Every fit is kept in results.json beside the figures: what is there is not
+computed again, and a study that was interrupted goes on where it stopped. Populations and noise are
+drawn by numpy from fixed seeds: nothing here is private.
 """
 
 from __future__ import annotations
@@ -15,225 +15,38 @@ import argparse
 import math
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from bernstein_consistency import consistency
+from bernstein_drawing import (
+    GRAPHS,
+    KL,
+    POPULATIONS,
+    REPLICATIONS,
+    STYLES,
+    Study,
+    finish,
+    pyplot,
+    save,
+)
+from bernstein_figure1 import figure1
 from bernstein_psgd import private_sgd
-from bernstein_setting import METHODS, Cell, Results, fit, treewidth, truth
-
-import privfield as pf
-from privfield.planning.theorems import proposition_4
+from bernstein_setting import METHODS, Cell, Results, fit, treewidth
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "figures" / "bernstein"
-POPULATIONS = 5
-REPLICATIONS = {  # of each population
-    "random": 1,
-    "non-private": 1,
-    "CGM": 5,
-    "naive MLE": 5,
-    "auto": 5,
-    "naive MLE, tuned": 2,
-    "NLBP, loopy": 1,
-    "auto, Gaussian": 1,
-}
-SIZES = (1_000, 10_000, 100_000, 1_000_000)
-EPSILONS = (0.05, 0.1, 0.5, 1.0)
-GRAPHS = {"chain3": "third-order chain", "er-0": "Erdős–Rényi"}
 PSGD_MOST = 100_000  # people
 UNFILTERED = [f"er-{k}" for k in range(3)]
-KL = "KL(true ‖ learned), nats"
-STYLES = {  # dark to light in grey as well; markers and dashes differ too
-    "random": ("#bbbbbb", "x", ":"),
-    "non-private": ("#000000", "o", "--"),
-    "auto": ("#56B4E9", "^", "-"),
-    "auto, Gaussian": ("#88CCEE", "<", "-."),
-    "CGM": ("#004488", "s", "-"),
-    "naive MLE": ("#DDAA33", "d", "-"),
-    "naive MLE, tuned": ("#BB7700", ".", ":"),
-    "PSGD": ("#CC6677", "v", "-."),
-    "NLBP": ("#994455", "P", "-"),
-    "NLBP, loopy": ("#994455", "P", "--"),
-    "CGM, loopy": ("#6699CC", "s", "--"),
-    "naive MLE, loopy": ("#EECC66", "d", "--"),
-}
 ABOUT = {
     "command": "python experiments/bernstein.py all",
     "fits": "method: {graph N ε levels: {population.replication: [KL in nats, CPU-seconds]}}",
     "seeds": "populations [N, population], noise [N, population, replication, 1000ε]: numpy; "
     "PSGD: insecure_seed 1 + population, tuned with 0 on population 5",
 }
-
-
-@dataclass(frozen=True)
-class Study:
-    """How much of it to run, and where it goes."""
-
-    results: Results
-    folder: Path
-    populations: int = POPULATIONS
-    replications: int = 5
-    sizes: tuple[int, ...] = SIZES
-    epsilons: tuple[float, ...] = EPSILONS
-    levels: int = 10
-    methods: tuple[str, ...] = tuple(REPLICATIONS)
-
-    def cells(self, population: int = 0, replication: int = 0) -> Iterator[Cell]:
-        """One trial of every setting."""
-        for graph, people, epsilon in product(GRAPHS, self.sizes, self.epsilons):
-            yield Cell(graph, people, epsilon, population, replication, self.levels)
-
-
-# -- figure 1 --------------------------------------------------------------------------------------
-
-
-def figure1(study: Study) -> str:
-    """Errors of noisy statistics; projection; the ridge."""
-    shown, axes = pyplot().subplots(1, 3, figsize=(12, 3.7), layout="constrained")
-    panels = (draw_errors, draw_projection, draw_ridges)
-    parts = [list(draw(axis, study)) for draw, axis in zip(panels, axes, strict=True)]
-    for letter, axis in zip("abc", axes, strict=True):
-        finish(axis, f"({letter}) " + axis.get_title())
-    save(study, shown, "figure1.png")
-    return "\n\n".join("\n".join(part) for part in parts)
-
-
-def repeated(study: Study, label: str, work: Callable[[int], float], times: int) -> list[float]:
-    """The same for each population."""
-    return list(study.results.get(f"{label} x{times}", lambda: [work(k) for k in range(times)]))
-
-
-def naive(given: pf.Measurements, ridge: float | None = None, project: bool = True) -> Any:
-    """Naive maximum likelihood."""
-    return pf.estimate(given, "naive-mle", ridge=ridge, project=project)
-
-
-def table_row(first: str, values: Any, digits: int = 3) -> str:
-    """A row of a Markdown table."""
-    return f"| {first} | " + " | ".join(f"{value:.{digits}g}" for value in values) + " |"
-
-
-def heading(first: str, columns: Sequence[str]) -> str:
-    """The head of a Markdown table."""
-    return f"| {first} | " + " | ".join(columns) + " |\n|---|" + "---:|" * len(columns)
-
-
-def draw_errors(axis: Any, study: Study) -> Iterator[str]:
-    """Figure 1a: mean squared error of edge marginals against N."""
-    sizes = study.sizes
-    model = truth("chain3", study.levels)
-    mu = np.array([model.marginal(clique) for clique in model.cliques])
-    ways: dict[str, tuple[float, Callable[[Any], Any] | None, str]] = {
-        "counts, no noise": (0.0, None, "#000000"),
-        "noisy, ε = 1": (1.0, None, "#E69F00"),
-        "noisy, ε = 0.1": (0.1, None, "#D55E00"),
-        "naive MLE, ε = 1": (1.0, naive, "#DDAA33"),
-        "naive MLE, ε = 0.1": (0.1, naive, "#CC79A7"),
-        "auto, ε = 0.1": (0.1, pf.estimate, "#0072B2"),
-    }
-    yield heading("mean squared error of a cell", [f"N = {n:,}" for n in sizes])
-    for name, (epsilon, learn, colour) in ways.items():
-
-        def error(seed: int, n: int, epsilon: float = epsilon, learn: Any = learn) -> float:
-            given = Cell("chain3", n, epsilon, seed, 0, study.levels).measured(
-                "laplace" if epsilon else "none"
-            )
-            if learn is None:
-                shares = np.array(given.tables) / n
-            else:
-                found = learn(given)
-                shares = np.array([found.marginal(clique) for clique in model.cliques])
-            return float(((shares - mu) ** 2).mean())
-
-        values = [
-            np.mean(
-                repeated(
-                    study,
-                    f"1a | {name} {n}",
-                    lambda seed, n=n, error=error: error(seed, n),
-                    study.populations,
-                )
-            )
-            for n in sizes
-        ]
-        style = "-" if learn is None else "--"
-        axis.loglog(sizes, values, color=colour, marker="o", ms=4, label=name, ls=style)
-        yield table_row(name, values, 2)
-    for epsilon in (1.0, 0.1):
-        told = [np.mean([proposition_4(p, n, len(mu), epsilon) for p in mu.ravel()]) for n in sizes]
-        yield table_row(f"Proposition 4, ε = {epsilon:g}", told, 2)
-    ends = np.array([sizes[0], sizes[-1]], float)
-    sampling, privacy = (mu * (1 - mu)).mean() / ends, 2 * (len(mu) / 0.1 / ends) ** 2
-    for line in (sampling, privacy):
-        axis.loglog(ends, line, color="#999999", lw=6, alpha=0.35, zorder=0)
-    axis.text(2e3, sampling[0] / 30, "slope −1", color="#666666", rotation=-16, fontsize=8)
-    axis.text(1.5e5, privacy[0] / 8e3, "slope −2", color="#666666", rotation=-38, fontsize=8)
-    axis.set(
-        xlabel="N",
-        ylabel="mean squared error of a cell",
-        title=f"third-order chain, |X| = {study.levels}",
-    )
-
-
-def draw_projection(axis: Any, study: Study) -> Iterator[str]:
-    """Figure 1b: naive MLE with and without projection onto the simplex."""
-    columns = [f"N = {n:,}" for n in study.sizes]
-    yield heading(f"KL, Erdős–Rényi, {2 * study.levels} levels, ε = 0.5", columns)
-    for name, project, colour in (
-        ("projected", True, "#E69F00"),
-        ("as measured", False, "#0072B2"),
-    ):
-
-        def kl(seed: int, n: int, project: bool = project) -> float:
-            cell = Cell("er-0", n, 0.5, seed, levels=2 * study.levels)
-            return cell.truth.kl_divergence(naive(cell.measured(), project=project))
-
-        found = np.array(
-            [
-                repeated(
-                    study, f"1b | {name} {n}", lambda s, n=n, kl=kl: kl(s, n), study.populations
-                )
-                for n in study.sizes
-            ]
-        )
-        axis.loglog(study.sizes, np.median(found, 1), color=colour, marker="o", ms=4, label=name)
-        axis.fill_between(study.sizes, found.min(1), found.max(1), color=colour, alpha=0.2, lw=0)
-        yield table_row(name, np.median(found, 1))
-    axis.set(xlabel="N", ylabel=KL)
-    axis.set_title(f"Erdős–Rényi, |X| = {2 * study.levels}, ε = 0.5")
-
-
-def draw_ridges(axis: Any, study: Study) -> Iterator[str]:
-    """Figure 1c: KL of naive MLE against the ridge, for noisy and for true tables."""
-    ridges = [10.0**power for power in range(-5, 1)]
-    n, epsilon = min(100_000, study.sizes[-1]), 0.1
-    title = f"third-order chain, ε = {epsilon:g}, N = {n:,}"
-    yield heading(f"KL, {title}; ridge:", [f"{ridge:.0e}" for ridge in ridges])
-    for name, noise, colour in (("noisy", "laplace", "#E69F00"), ("true", "none", "#000000")):
-
-        def kl(seed: int, ridge: float, noise: str = noise) -> float:
-            cell = Cell("chain3", n, epsilon, seed, 0, study.levels)
-            return cell.truth.kl_divergence(naive(cell.measured(noise), ridge))
-
-        found = [
-            repeated(
-                study, f"1c | {name} {r:.0e}", lambda s, r=r, kl=kl: kl(s, r), study.populations
-            )
-            for r in ridges
-        ]
-        middle = np.median(found, 1)
-        axis.loglog(ridges, middle, color=colour, marker="o", ms=4, label=f"{name} tables")
-        yield table_row(f"{name} tables", middle)
-    cells = [Cell("chain3", n, epsilon, k, 0, study.levels) for k in range(study.populations)]
-    untuned = {m: [fit(study.results, m, each)[0] for each in cells] for m in ("naive MLE", "CGM")}
-    for method, values in untuned.items():
-        middle = float(np.median(values))
-        axis.axhline(middle, color=STYLES[method][0], ls=":", label=f"{method}, nothing to tune")
-        yield f"\n`{method}` on the same noisy tables, with nothing to tune: {middle:.3g}."
-    axis.set(xlabel="ridge of naive MLE", ylabel=KL, title=title)
 
 
 # -- figure 2 --------------------------------------------------------------------------------------
@@ -294,7 +107,7 @@ def draw_figure2(study: Study, methods: Sequence[str]) -> str:
             for method in drawn:
                 draw_curve(axis, study, method, graph, epsilon)
             axis.set(xscale="log", yscale="log", title=f"{title}, ε = {epsilon:g}")
-            finish(axis, f"({next(letters)}) " + axis.get_title(), legend=False)
+            finish(axis, f"({next(letters)}) " + axis.get_title())
             draw_ratios(below, study, graph, epsilon)
             rows += [row(study, methods, graph, epsilon, people) for people in study.sizes]
         axes[2 * k, 0].set_ylabel(KL)
@@ -303,7 +116,7 @@ def draw_figure2(study: Study, methods: Sequence[str]) -> str:
     for axis in axes[-1]:
         axis.set_xlabel(f"N people (10 variables, |X| = {study.levels})")
     save(study, shown, "figure2.png")
-    parts = (rows, order(study), summary(study, methods), consistency(study))
+    parts = (rows, order(study), summary(study, methods))
     return "\n\n".join("\n".join(part) for part in parts)
 
 
@@ -414,24 +227,14 @@ def summary(study: Study, methods: Sequence[str]) -> Iterator[str]:
         yield f"| {graph}, median CPU-s of a fit | " + " | ".join(f"{t:.2f}" for t in times) + " |"
 
 
-def consistency(study: Study) -> Iterator[str]:
-    """Naive MLE over non-private maximum likelihood, and the same ratio by Proposition 4.
-
-    KL weighs the squared error of a cell by 1/(2μ), so the ratio is one of sums over cells of
-    (mean squared error)/μ, not of mean squared errors.
-    """
-    people, epsilon = study.sizes[-1], study.epsilons[-1]
-    yield heading(f"N = {people:,}, ε = {epsilon:g}", ["KL over non-private", "Proposition 4"])
-    for graph in GRAPHS:
-        model = truth(graph, study.levels)
-        mu = np.concatenate([model.marginal(clique).ravel() for clique in model.cliques])
-        told = [proposition_4(p, people, len(model.cliques), epsilon) for p in mu]
-        kl = {
-            method: np.median(collect(study, method, graph, people, epsilon))
-            for method in ("naive MLE", "non-private")
-        }
-        predicted = (told / mu).sum() / ((1 - mu) / people).sum()
-        yield table_row(graph, [kl["naive MLE"] / kl["non-private"], predicted])
+def figure_consistency(study: Study) -> str:
+    """Naive MLE against Proposition 4, at the largest N and at ten times as many people."""
+    people, few = study.sizes[-1], min(2, study.populations)
+    cells = [(g, people, study.populations) for g in GRAPHS] + [
+        (g, 10 * people, few) for g in GRAPHS
+    ]
+    found = consistency(study.results, cells, study.epsilons[-1], study.levels)
+    return "\n".join(found)
 
 
 # -- Erdős–Rényi graphs as they come ---------------------------------------------------------------
@@ -494,7 +297,7 @@ def figure3a(study: Study) -> str:
         axis.loglog([1e-6, 0.1], [1e-6, 0.1], color="#666666", lw=0.8, zorder=0)
         axis.loglog(mu, found, ".", ms=1.2, alpha=0.4, color=STYLES[method][0])
         axis.set(xlim=(2e-6, 0.1), ylim=(2e-6, 0.1), xlabel="true", aspect="equal")
-        finish(axis, f"{method}, KL {kl:.2g}", legend=False)
+        finish(axis, f"{method}, KL {kl:.2g}")
         error = math.sqrt(np.mean((found - mu) ** 2))
         rows.append(f"| {method} | {kl:.3g} | {error:.2e} | {took:.1f} |")
     axes[0].set_ylabel("inferred")
@@ -505,37 +308,14 @@ def figure3a(study: Study) -> str:
 # -- drawing and writing ---------------------------------------------------------------------------
 
 
-def pyplot() -> Any:
-    """Matplotlib without a screen."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt
-
-    plt.rcParams["font.size"] = 9
-    return plt
-
-
-def finish(axis: Any, title: str, legend: bool = True) -> None:
-    """What all panels have."""
-    axis.set_title(title, fontsize=9, loc="left")
-    axis.set_title("")
-    axis.spines[["top", "right"]].set_visible(False)
-    if legend:
-        axis.legend(frameon=False, fontsize=8)
-
-
-def save(study: Study, shown: Any, name: str) -> None:
-    """Write a figure."""
-    shown.savefig(study.folder / name, dpi=140)
-
-
 def main() -> None:
     """Run what is asked, and print its tables."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("what", choices=("fig1", "fig2", "fig3a", "unfiltered", "psgd", "all"))
+    parser.add_argument(
+        "what", choices=("fig1", "fig2", "fig3a", "unfiltered", "consistency", "psgd", "all")
+    )
     parser.add_argument("--out", type=Path, default=FOLDER, help="where figures and results go")
     parser.add_argument("--replications", type=int, default=5, help="at most, in figure 2 (5)")
     parser.add_argument("--populations", type=int, default=POPULATIONS, help="at most (5)")
@@ -556,6 +336,7 @@ def main() -> None:
         study = replace(study, populations=1, replications=1, **small)
     warnings.filterwarnings("ignore", "Loopy belief propagation did not converge")
     parts = {"fig1": figure1, "fig3a": figure3a, "unfiltered": unfiltered}
+    parts["consistency"] = figure_consistency
     try:
         if chosen.what in ("psgd", "all"):
             psgd(study)

@@ -3,6 +3,7 @@
 import argparse
 import importlib.util
 import inspect
+import itertools
 import json
 import os
 import re
@@ -69,6 +70,37 @@ def test_every_page_of_the_papers_is_in_the_contents_and_the_index():
 @pytest.mark.parametrize("page", CONTENTS)
 def test_nothing_of_the_paper_is_left_out(page):
     assert [each for each in CONTENTS[page] if each not in PAGES[page]] == []
+
+
+TEXTS = {  # extracted text, where it is at hand; Bernstein et al. count 1 to 5 only
+    "zhang2020.md": "000_0a0e0aa5297c27c7.txt",
+    "prising2024.md": "004_a450b0fd995ed2ea.txt",
+}
+KINDS = "Theorem|Lemma|Corollary|Definition|Proposition|Algorithm"
+HEADED = rf"^[#*<b> ]*(?:{KINDS}) ((?:[A-Z]\.)?\d+(?:\.\d+)?)"
+
+
+def numbers_on(text):
+    """All numbers of a page, "2.6–2.8" being three."""
+    found = set(re.findall(r"(?<![\w.])(?:[A-Z]\.)?\d+(?:\.\d+)?", text))
+    for whole, first, last in re.findall(r"(?<![\w.])(\d+\.)?(\d+)–(?:\d+\.)?(\d+)", text):
+        found |= {f"{whole}{k}" for k in range(int(first), int(last) + 1)}
+    return found
+
+
+def test_a_missing_number_is_found():
+    assert {"2.6", "2.7", "2.8", "A.1", "7"} <= numbers_on("Lemmas 2.6–2.8, Lemma A.1 and 7")
+    assert "2.9" not in numbers_on("Lemmas 2.6–2.8")
+
+
+@pytest.mark.parametrize("page", TEXTS)
+def test_every_numbered_statement_of_the_paper_is_on_its_page(page):
+    path = ROOT.parent / "shared" / "papers" / TEXTS[page]
+    if not path.exists():
+        pytest.skip("the papers are not here")
+    stated = set(re.findall(HEADED, path.read_text(), re.MULTILINE))
+    assert len(stated) > 5
+    assert sorted(stated - numbers_on(PAGES[page])) == []
 
 
 @pytest.mark.parametrize("page", CONTENTS)
@@ -145,6 +177,34 @@ def test_figure_2_of_bernstein_with_small_settings(tmp_path, monkeypatch, capsys
     again = capsys.readouterr()
     assert again.out == first.out and again.err == ""
     assert (tmp_path / "results.json").read_text() == stored
+
+
+@pytest.mark.parametrize("graph", ["chain3", "er-0"])
+def test_proposition_4_in_kl_against_enumeration(graph, monkeypatch):
+    """The covariance of indicators over all 2¹⁰ states; d/2N + b²·tr F⁺/N² without a ridge."""
+    monkeypatch.syspath_prepend(str(ROOT / "experiments"))
+    from bernstein_consistency import expected_kl, information
+    from bernstein_setting import Cell, truth
+
+    model = truth(graph, 2)
+    states = np.array(list(itertools.product((0, 1), repeat=10)))
+    edges = [model.schema.clique(clique) for clique in model.cliques]
+    tables = zip(edges, model.log_potentials, strict=True)
+    joint = np.exp(sum(table[states[:, a], states[:, b]] for (a, b), table in tables))
+    joint /= joint.sum()
+    codes = [2 * states[:, a] + states[:, b] for a, b in edges]
+    seen = np.concatenate([np.eye(4)[each] for each in codes], axis=1)
+    mean = joint @ seen
+    covariance = (seen * joint[:, None]).T @ seen - np.outer(mean, mean)
+    free = 10 + len(edges)
+    values = np.linalg.eigvalsh(covariance)
+    assert abs(values[-free - 1]) < 1e-12  # the others are zero by definition
+    np.testing.assert_allclose(information(graph, 2)[0], values[-free:], rtol=1e-4)
+    cell = Cell(graph, 10**6, 0.5, levels=2)
+    noise = (len(edges) / 0.5) ** 2 * (1 / values[-free:]).sum() / 1e12
+    assert expected_kl(cell, 0.0, noisy=False) == pytest.approx(free / 2e6)
+    assert expected_kl(cell, 0.0) == pytest.approx(free / 2e6 + noise, rel=1e-3)
+    assert expected_kl(cell, 1e12) == pytest.approx(expected_kl(cell, 1e13), rel=1e-3)  # θ = 0
 
 
 class Accepted(Exception):

@@ -75,8 +75,8 @@ def name_lines(axis, room=1.45):
     every = sorted(axis.__dict__.get("_names", ()))
     right = max(name[1] for name in every)
     for value, x, text, colour in every:
-        if x < right:  # a line that ends earlier has its name below its end
-            place = {"xytext": (0, -13), "textcoords": "offset points", "ha": "center"}
+        if x < right:  # a line that ends earlier has its name below its end, left of what goes on
+            place = {"xytext": (-4, -14), "textcoords": "offset points", "ha": "right"}
             axis.annotate(text, (x, value), color=colour, fontsize=8, **place)
     names = [name for name in every if name[1] == right]
     low, high = axis.get_ylim()

@@ -8,6 +8,8 @@ import pytest
 import privfield as pf
 from privfield.mechanisms.frank_wolfe.steps import LEVEL
 from privfield.planning.theorems import (
+    corollary_6_3,
+    corollary_6_5,
     proposition_3,
     proposition_4,
     table_1,
@@ -17,7 +19,6 @@ from privfield.planning.theorems import (
     theorem_4_2,
     theorem_4_7,
     theorem_5_1,
-    theorem_6_3,
     theorem_7_1,
 )
 
@@ -88,8 +89,11 @@ def test_orders_grow_as_printed():
     large = theorem_4_7(10**8, 2, 1e-3, 0.9, 1e-30, "sepfem").value
     assert large > theorem_4_7(10**8, 2, 1e-3, 0.9, 1e-30, "pmw").value
     graph = {"p": 10, "levels": 2, "width": 1.0, "weakest": 0.2, "epsilon": 1.0, "delta": 1e-6}
-    assert growth(theorem_6_3, graph, weakest=0.1) == pytest.approx(16)
-    assert growth(theorem_6_3, graph, delta=1e-12) == pytest.approx(2)
+    assert growth(corollary_6_3, graph, weakest=0.1) == pytest.approx(16)
+    assert growth(corollary_6_3, graph, delta=1e-12) == pytest.approx(2)
+    product = {"p": 20, "weakest": 0.2, "epsilon": 1, "delta": 1e-6}
+    assert growth(corollary_6_5, product, p=2000) == pytest.approx(2)  # log(10,000) / log(100)
+    assert growth(corollary_6_5, product, epsilon=0.5) == pytest.approx(2)
     assert table_1(100)["zCDP"] == (10, 10) and table_1(100)["pure"] == (100, 100)
 
 

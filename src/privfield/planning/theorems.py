@@ -101,14 +101,21 @@ def theorem_5_1(p: int, accuracy: float, epsilon: float, delta: float) -> Calcul
     return Calculated("Theorem 5.1", "rows that couplings need at least", found, True)
 
 
-def theorem_6_3(
+def corollary_6_3(
     p: int, levels: int, width: float, weakest: float, epsilon: float, delta: float
 ) -> Calculated:
     """Rows for the graph of a pairwise model under (ε, δ), weights of η or more."""
     _positive(p=p, levels=levels, width=width, weakest=weakest, epsilon=epsilon, delta=delta)
     size = width**2 * levels**4 * math.exp(14 * width) / weakest**4
     rows = size * math.log(p * levels) * math.log(1 / delta) / epsilon
-    return _order("Theorem 6.3", "rows for the graph by stability", rows)
+    return _order("Corollary 6.3", "rows for the graph by stability", rows)
+
+
+def corollary_6_5(p: int, weakest: float, epsilon: float, delta: float) -> Calculated:
+    """Rows for the graph of a binary t-wise model under (ε, δ), coefficients of η or more."""
+    _positive(p=p, weakest=weakest, epsilon=epsilon, delta=delta)
+    rows = math.log(p / weakest) * math.log(1 / delta) / (epsilon * weakest**4)
+    return _order("Corollary 6.5", "rows for the graph of products by stability", rows, "e^O(λt)")
 
 
 def theorem_7_1(
@@ -187,7 +194,8 @@ def theorems_of(plan: PlanFacts, order: int = 3) -> tuple[Calculated, ...]:
         theorem_4_7(p, monomials, width, accuracy, rho, "pmw"),
         theorem_4_7(p, monomials, width, accuracy, rho, "sepfem"),
         theorem_5_1(p, accuracy, steps * epsilon, apart),
-        theorem_6_3(p, k, width, weakest, epsilon, delta),
+        corollary_6_3(p, k, width, weakest, epsilon, delta),
+        corollary_6_5(p, weakest, epsilon, delta),
         theorem_7_1(p, epsilon=steps * pure.epsilon),
         theorem_7_1(p, rho=steps**2 * rho),
     )

@@ -18,13 +18,17 @@ are there for study). What `pf.estimate` runs differs in three ways, and is run 
   beyond. There are nearly as many parameters as cells: the sharp law would have most cells met
   exactly, and least squares lose less than least absolute values do;
 * a round goes as far as many rounds where noise is large, so that a θ can move by `_STRIDE`.
+
+Both halves of a round work on θ in units of its standard deviation, cell by cell: where noise is
+small beside the counts, cells differ by so much in what is known of them that plain steps would
+stop before the rare ones have moved.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
@@ -38,13 +42,15 @@ from privfield.mechanisms.tables.measurements import Measurements
 from privfield.models.mrf import MarkovRandomField
 
 EStep: TypeAlias = Literal["dual", "nlbp"]
-_STRIDE = 0.25  # of a log-potential in one round
-_MOST_ROUNDS = 60
-_SETTLED = 0.003  # of the noise: EM stops when a round moves a cell by no more, on average
-_STEPS = 50  # of L-BFGS in each half of a round; the next round goes on
+_STRIDE = 0.1  # of a log-potential in one round
+_MOST_ROUNDS = 200
+_SETTLED = 0.003  # of noise or sampling, the smaller: by how much a round may move a mean cell
+_STEPS = 60  # of L-BFGS in each half of a round; the next round goes on
+_ROUGH = 0.02  # standard deviations of a cell that each half may leave
 _GAP = 0.01  # in log-likelihood: the noise of one cell weighs about 1
 _RESTARTS = 6  # L-BFGS-B can stall where the box cuts its steps short; it goes on when restarted
-_NLBP_ROUNDS = 100
+_NLBP_ROUNDS = 100  # of damped steps in an E-step by "nlbp", which never quite settles:
+_NLBP_STRIDE, _NLBP_EM, _NLBP_STEPS = 0.25, 60, 50  # fewer and longer rounds, plain steps
 _M_STEP_RIDGE = 1e-9  # per person: keeps the θ of empty cells finite
 
 
@@ -128,20 +134,25 @@ def settle(
     with s times their variance. Where s > 1 that is still little beside the noise in every cell
     that the prior matters for.
     """
-    length = max(1.0, _STRIDE * float(seen.scale.min()))
-    law = law_of(seen, length, blunted=True)
-    ridge = length * seen.prior / seen.total
+    stride, rounds = (_STRIDE, _MOST_ROUNDS) if alpha is None else (_NLBP_STRIDE, _NLBP_EM)
+    length = max(1.0, stride * float(seen.scale.min()))
+    law, total = law_of(seen, length, blunted=True), seen.total
+    prior = length * seen.prior
     theta = step = np.zeros(engine.parameters)
-    counts = seen.total * engine.run(theta)[1]
-    for iteration in range(_MOST_ROUNDS):
+    counts = total * engine.run(theta)[1]
+    for iteration in range(rounds):
         tell(iteration)
         if alpha is None:
-            step, likely = dual_e_step(engine, seen, theta, law, step, rough=True)
+            unit = 1 / np.sqrt(counts + law.variance)
+            step, likely = dual_e_step(engine, seen, theta, law, step, unit)
+            how: tuple[Any, ...] = (_STEPS, _ROUGH / total, 1 / np.sqrt(counts + prior))
+            error = np.minimum(seen.scale, np.sqrt(counts + 1))
         else:
             likely = nlbp(engine, seen, theta, alpha, _NLBP_ROUNDS, law, fading=True)
-        theta = maximum_likelihood(engine, likely / seen.total, ridge, theta, _STEPS, 1e-6)
-        before, counts = counts, seen.total * engine.run(theta)[1]
-        if np.mean(np.abs(counts - before) / seen.scale) < _SETTLED:
+            how, error = (_NLBP_STEPS, 1e-6), seen.scale
+        theta = maximum_likelihood(engine, likely / total, prior / total, theta, *how)
+        before, counts = counts, total * engine.run(theta)[1]
+        if np.mean(np.abs(counts - before) / error) < _SETTLED:
             break
     return theta
 
@@ -171,14 +182,19 @@ def dual_e_step(
     theta: Table,
     law: Law | None = None,
     start: Table | None = None,
-    rough: bool = False,
+    unit: Table | None = None,
 ) -> tuple[Table, Table]:
-    """The dual solution l and the most likely true tables n, given θ."""
+    """The dual solution l and the most likely true tables n, given θ; rough if a `unit` is given.
+
+    The unit is that of each l in the search, and what is left of a slope is rough in it.
+    """
     from scipy.optimize import minimize
 
     law = law or law_of(seen)
-    total = seen.total
-    unit = law.reach if seen.laplace else 1 / seen.scale
+    total, rough = seen.total, unit is not None
+    if unit is None:
+        unit = law.reach if seen.laplace else 1 / seen.scale
+    ends = np.broadcast_to(law.reach / unit, (engine.parameters,))
 
     def objective(u: Table) -> tuple[float, Table]:
         step = seen.keep(unit * u)
@@ -189,7 +205,7 @@ def dual_e_step(
 
     options = {"maxiter": 1000, "maxcor": 20, "gtol": 1e-6, "ftol": 1e-13}
     if rough:
-        options |= {"maxiter": _STEPS, "gtol": 1e-3, "ftol": 1e-9}
+        options |= {"maxiter": _STEPS, "gtol": _ROUGH, "ftol": 0.0}
     u = np.zeros(engine.parameters) if start is None else start / unit
     for _ in range(1 if rough else _RESTARTS):
         u = minimize(
@@ -197,7 +213,7 @@ def dual_e_step(
             u,
             jac=True,
             method="L-BFGS-B",
-            bounds=[(-1.0, 1.0)] * engine.parameters if seen.laplace else None,
+            bounds=np.column_stack([-ends, ends]) if seen.laplace else None,
             options=options,
         ).x
         step = seen.keep(unit * u)

@@ -13,6 +13,9 @@ from privfield.mechanisms.tables.measurements import Measurements
 from privfield.models.mrf import MarkovRandomField
 from privfield.solvers.projections import onto_simplex
 
+# where noise is small tables contradict each other by more than the ridge: θ has a long way to go
+_STEPS = 20_000
+
 
 def naive_mle(
     measurements: Measurements,
@@ -66,22 +69,30 @@ def maximum_likelihood(
     shares: Table,
     ridge: float | Table,
     start: Table | None = None,
-    steps: int = 2000,
+    steps: int = _STEPS,
     tolerance: float = 1e-7,
+    unit: float | Table = 1.0,
 ) -> Table:
-    """The θ that maximises θ·shares - A(θ) - ridge/2·|θ|², by L-BFGS."""
+    """The θ that maximises θ·shares - A(θ) - ridge/2·|θ|², by L-BFGS on θ in these units."""
     from scipy.optimize import minimize
 
-    def objective(theta: Table) -> tuple[float, Table]:
+    def objective(u: Table) -> tuple[float, Table]:
+        theta = unit * u
         log_z, mu = engine.run(theta)
         value = log_z - theta @ shares + (ridge * theta) @ theta / 2
-        return float(value), mu - shares + ridge * theta
+        return float(value), unit * (mu - shares + ridge * theta)
 
     found = minimize(
         objective,
-        np.zeros(engine.parameters) if start is None else start,
+        np.zeros(engine.parameters) if start is None else start / unit,
         jac=True,
         method="L-BFGS-B",
-        options={"maxiter": steps, "maxcor": 20, "gtol": tolerance, "ftol": 0.0},
+        options={
+            "maxiter": steps,
+            "maxfun": 2 * steps,
+            "maxcor": 20,
+            "gtol": tolerance,
+            "ftol": 0.0,
+        },
     )
-    return np.asarray(found.x)
+    return np.asarray(unit * found.x)

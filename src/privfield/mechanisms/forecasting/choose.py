@@ -11,12 +11,11 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from privfield.mechanisms.forecasting.forecast import Answers, Forecast
+from privfield.mechanisms.forecasting.forecast import NEAR, Answers, Forecast
 from privfield.mechanisms.forecasting.study import Study
 from privfield.mechanisms.registry import MECHANISMS
 from privfield.words import bytes_text
 
-NEAR = 1.1  # errors within a tenth make no difference
 _MISSED = 0.05  # of the edges: a share that makes no difference
 _UNSEEN = 1.5  # times its forecast: selection does not see the weak relations of real tables
 _SPARSE = (Answers.SOME_PAIRS, Answers.GRAPH)  # what rests on most pairs having no edge

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
+NEAR = 1.1  # errors within a tenth make no difference
+
 
 class Answers(IntEnum):
     """What can be asked of the result; the more, the better where errors are about the same."""

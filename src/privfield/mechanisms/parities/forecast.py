@@ -17,9 +17,9 @@ from privfield.mechanisms.forecasting.forecast import Answers, Forecast
 from privfield.mechanisms.forecasting.reference import largest_of
 from privfield.mechanisms.forecasting.study import Study
 from privfield.mechanisms.frank_wolfe.forecast import Path, forecast_frank_wolfe
-from privfield.mechanisms.parities.base import ParityMechanism
+from privfield.mechanisms.parities.answers import count_sets
+from privfield.mechanisms.parities.base import ParityMechanism, ParityRounds
 from privfield.mechanisms.parities.gaussian import NoisyParities
-from privfield.mechanisms.parities.pmw import MultiplicativeWeights
 from privfield.mechanisms.parities.sepfem import PerturbedLeader
 from privfield.privacy.adjacency import Adjacency
 
@@ -37,13 +37,7 @@ def forecast_phases(
     found = replace(forecast_frank_wolfe(study, call, lambda: make()[0]), name=queries)
     if not found.available:
         return found
-    error, bound, own = 0.0, None, make()[1]
-    if isinstance(own, NoisyParities):
-        error = _noisy(study, own.law.deviation, parities) if parities else 0.0
-    elif isinstance(own, MultiplicativeWeights):
-        error, bound = _pmw(study, float(own.row_rho), parities)
-    elif isinstance(own, PerturbedLeader) and parities:
-        error = _leader(study, own, parities)
+    error, bound = answers_error(make()[1], study.n) if parities else (0.0, None)
     note = f"{parities:,} parities; their largest error about {error:.2g}"
     return replace(
         found,
@@ -57,26 +51,30 @@ def forecast_phases(
     )
 
 
-def _noisy(study: Study, deviation: float, parities: int) -> float:
-    return largest_of(parities) * math.hypot(deviation / study.n, study.n**-0.5)
-
-
-def _pmw(study: Study, rho: float, parities: int) -> tuple[float, float | None]:
-    """The forecast is fitted to simulations of rings (half the square of half the bound)."""
-    if not parities:
-        return 0.0, None
-    reach = 2 if study.adjacency is Adjacency.ADD_REMOVE else 1
-    root = math.sqrt(2 * study.variables * math.log(2))
-    bound = 2 * math.sqrt(2 * root * (1 + math.log(parities)) / (study.n * math.sqrt(rho) * reach))
-    sampling = largest_of(parities) * study.n**-0.5
+def answers_error(own: ParityMechanism, n: float) -> tuple[float, float | None]:
+    """The largest error of an answer from n rows, and where one is proved a bound on its mean."""
+    parities = count_sets(own.variables, own.order)
+    sampling = largest_of(parities) * n**-0.5
+    if isinstance(own, NoisyParities):
+        return largest_of(parities) * math.hypot(own.law.deviation / n, n**-0.5), None
+    assert isinstance(own, ParityRounds)
+    reach = 2 if own.terms.adjacency is Adjacency.ADD_REMOVE else 1
+    signal = reach * n * math.sqrt(float(own.row_rho))
+    if isinstance(own, PerturbedLeader):
+        return min(1.0, math.hypot(_leader(own, n, signal, parities), sampling)), None
+    bound = _pmw_bound(own.variables, signal, parities)
     return min(1.0, bound, math.hypot(_PMW_SHARE * (bound / 2) ** 2, sampling)), min(bound, 2.0)
 
 
-def _leader(study: Study, own: PerturbedLeader, parities: int) -> float:
+def _pmw_bound(variables: int, signal: float, parities: int) -> float:
+    """The forecast, half the square of half of it, is fitted to simulations of rings."""
+    root = math.sqrt(2 * variables * math.log(2))
+    return float(2 * math.sqrt(2 * root * (1 + math.log(parities)) / signal))
+
+
+def _leader(own: PerturbedLeader, n: float, signal: float, parities: int) -> float:
     """0.6 √p (ln 2N / n√ρ)^{2/3} of choices, or 0.35 √(p/(Tm)) of steps: fitted, not proved."""
-    reach = 2 if study.adjacency is Adjacency.ADD_REMOVE else 1
-    signal = reach * study.n * math.sqrt(float(own.row_rho))
-    choices = _LEADER * math.sqrt(study.variables) * (math.log(2 * parities) / signal) ** (2 / 3)
-    steps = _STEP * math.sqrt(study.variables / (own.turns(study.n) * own.each_turn(study.n)))
-    sampling = largest_of(parities) * study.n**-0.5
-    return min(1.0, math.hypot(max(choices, steps), sampling))
+    rows = int(n)
+    choices = _LEADER * math.sqrt(own.variables) * (math.log(2 * parities) / signal) ** (2 / 3)
+    steps = _STEP * math.sqrt(own.variables / (own.turns(rows) * own.each_turn(rows)))
+    return float(max(choices, steps))

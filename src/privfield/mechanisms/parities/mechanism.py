@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Unpack, get_args
 
 from privfield.checks import check_declared_rows, check_whole_or_none
 from privfield.data.signs import check_variables
 from privfield.data.table import unit_of
 from privfield.errors import InputError
-from privfield.mechanisms.parities.answers import Method, ParityAnswers, count_sets
+from privfield.mechanisms.forecasting.forecast import NEAR
+from privfield.mechanisms.forecasting.study import binary_schema, public_rows
+from privfield.mechanisms.parities.answers import Method, ParityAnswers
 from privfield.mechanisms.parities.base import MOST_ROUNDS, ParityMechanism, check_parity_order
+from privfield.mechanisms.parities.forecast import answers_error
 from privfield.mechanisms.parities.gaussian import NoisyParities
 from privfield.mechanisms.parities.pmw import MOST_VARIABLES, MultiplicativeWeights
 from privfield.mechanisms.parities.sepfem import (
@@ -23,8 +26,6 @@ from privfield.mechanisms.parities.sepfem import (
 from privfield.privacy.budgets import Budget, NonPrivate
 from privfield.privacy.terms import Asked, Terms
 from privfield.schema import Schema
-
-_GAUSSIAN_UP_TO = 100_000  # parities
 
 
 def measure_parities(
@@ -49,9 +50,10 @@ def measure_parities(
     The whole result is `budget`-private for one privacy unit under `adjacency`. `method` is
     "gaussian" (noise on each sum; Laplace noise under a pure budget), "pmw" (private multiplicative
     weights, up to 20 variables), "sepfem" or "fem" (a perturbed leader, any number of variables),
-    or "auto": gaussian for up to 100,000 parities, else pmw where it can, else sepfem. Arrays are
-    read by one public rule: a value above 0 is +1, anything else (NaN too) is −1. Frames and files
-    need a `schema` with two levels per variable: the second is +1.
+    or "auto": the one with the least error by the forecast of `pf.plan`, for the public number of
+    rows; gaussian in a pure budget and where no number is public. Arrays are read by one public
+    rule: a value above 0 is +1, anything else (NaN too) is −1. Frames and files need a `schema`
+    with two levels per variable: the second is +1.
 
     Where the number of rows is private (adjacency "add-remove", or people as the unit), "gaussian"
     releases it with noise as one more number; the others divide by `declared_rows`, a public guess.
@@ -67,8 +69,13 @@ def measure_parities(
     (0.8, {(): 1.0, (0,): 0.2, (1,): 0.0, (0, 1): 0.8})
     """
     terms = Terms.of(budget, unit_of(schema), **asked)
+    labels = check_variables(data, schema, names)
+    rows = None
+    if method == "auto" and terms.rows_are_public:
+        rows = public_rows(data, schema or binary_schema(len(labels)))
     mechanism = parity_mechanism(
-        *(terms, check_variables(data, schema, names), order, method),
+        *(terms, labels, order, method),
+        rows=rows,
         schema=schema,
         declared_rows=declared_rows,
         rounds=rounds,
@@ -87,6 +94,7 @@ def parity_mechanism(
     order: int,
     method: str = "auto",
     *,
+    rows: int | None = None,
     schema: Schema | None = None,
     declared_rows: int | None = None,
     rounds: int | None = None,
@@ -96,9 +104,15 @@ def parity_mechanism(
     perturbation: float | None = None,
     oracle: str = "auto",
 ) -> ParityMechanism:
-    """The mechanism of that method, checked; settings that it has no use for are only checked."""
+    """The mechanism of that method, checked; settings that it has no use for are only checked.
+
+    With "auto" the public number of rows decides: `rows`, or the declared one.
+    """
     degree = check_parity_order(order, len(names))
-    chosen = choose_method(method, len(names), degree, terms)
+    if method not in ("auto", *get_args(Method)):
+        raise InputError(
+            f"method must be 'auto', 'gaussian', 'pmw', 'sepfem' or 'fem'; got {method!r}."
+        )
     check_whole_or_none(rounds, "rounds", 1, MOST_ROUNDS)
     check_whole_or_none(choices, "choices", 1, MOST_CHOICES)
     check_whole_or_none(samples, "samples", 1, MOST_SAMPLES)
@@ -106,32 +120,32 @@ def parity_mechanism(
     check_perturbation(perturbation)
     check_declared_rows(declared_rows)
     what: dict[str, Any] = {"names": names, "order": degree, "schema": schema}
-    if chosen == "gaussian":
-        return NoisyParities(terms, **what)
-    what |= {"rounds": rounds, "declared_rows": declared_rows}
-    if chosen == "pmw":
-        return MultiplicativeWeights(terms, **what)
-    return PerturbedLeader(
-        terms,
-        **what,
-        variant=chosen,
-        choices=choices,
-        samples=samples,
-        window=window,
-        perturbation=perturbation,
-        oracle=oracle,
+    by_rounds: dict[str, Any] = {"rounds": rounds, "declared_rows": declared_rows}
+    leader: dict[str, Any] = {
+        "choices": choices,
+        "samples": samples,
+        "window": window,
+        "perturbation": perturbation,
+        "oracle": oracle,
+    }
+
+    def make(name: str) -> ParityMechanism:
+        if name == "gaussian":
+            return NoisyParities(terms, **what)
+        if name == "pmw":
+            return MultiplicativeWeights(terms, **what, **by_rounds)
+        return PerturbedLeader(terms, **what, **by_rounds, **leader, variant=name)
+
+    known = rows or declared_rows
+    if method != "auto" or not known or not MultiplicativeWeights.takes(terms):
+        return make("gaussian" if method == "auto" else method)
+    few = len(names) <= MOST_VARIABLES
+    return least_error(
+        [make(name) for name in ("gaussian", "pmw", "sepfem") if few or name != "pmw"], known
     )
 
 
-def choose_method(method: object, variables: int, order: int, terms: Terms) -> Method:
-    """The method that "auto" stands for, or the one given."""
-    if method == "auto":
-        few = count_sets(variables, order) <= _GAUSSIAN_UP_TO
-        if few or terms.is_pure or not terms.is_private:
-            return "gaussian"
-        return "pmw" if variables <= MOST_VARIABLES else "sepfem"
-    if method not in get_args(Method):
-        raise InputError(
-            f"method must be 'auto', 'gaussian', 'pmw', 'sepfem' or 'fem'; got {method!r}."
-        )
-    return method  # type: ignore[return-value]
+def least_error(ways: Iterable[ParityMechanism], rows: int) -> ParityMechanism:
+    """The best by forecast; the first of those within a tenth of it."""
+    errors = {way: answers_error(way, rows)[0] for way in ways}
+    return next(way for way, error in errors.items() if error <= NEAR * min(errors.values()))

@@ -1,0 +1,90 @@
+"""What Proposition 4 of Bernstein et al. (2017) says about KL, and what naive MLE has.
+
+Proposition 4 is about the mean squared error of a cell. Its covariance of all noisy marginals,
+F/N + 2b²/N²·I with F the Fisher information and b = |C|/ε, gives KL: near the truth KL is
+½(μ̄ − μ)ᵀF⁺(μ̄ − μ), on average d/2N + b²·tr F⁺/N², with d free parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+from bernstein_setting import Cell, Results, fit, truth
+
+from privfield.estimation.tables.observed import priors
+from privfield.inference.engine import Engine
+from privfield.planning.theorems import proposition_4
+
+_STEP = 1e-3  # of a log-potential, for differences
+
+
+@cache
+def information(graph: str, levels: int) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues of F that are not zero by definition, and the true θ along their directions.
+
+    F is the derivative of the marginals by θ, from central differences.
+    """
+    model = truth(graph, levels)
+    engine = Engine(model.schema, [model.schema.clique(clique) for clique in model.cliques])
+    theta = engine.join(model.log_potentials)
+    moves = _STEP * np.eye(theta.size)
+    rows = [engine.run(theta + move)[1] - engine.run(theta - move)[1] for move in moves]
+    slopes = np.array(rows) / (2 * _STEP)
+    values, directions = np.linalg.eigh((slopes + slopes.T) / 2)
+    variables = len(model.schema)
+    free = variables * (levels - 1) + len(model.cliques) * (levels - 1) ** 2
+    return values[-free:], directions[:, -free:].T @ theta
+
+
+def expected_kl(cell: Cell, ridge: float, noisy: bool = True) -> float:
+    """KL of maximum likelihood, linear in the noise, with a ridge in counts: spread and bias."""
+    values, theta = information(cell.graph, cell.levels)
+    known = cell.people * values
+    noise = 2 * (len(cell.truth.cliques) / cell.epsilon) ** 2 if noisy else 0.0
+    shrunk = known / (known + ridge) ** 2
+    return float((shrunk * (known + noise + (ridge * theta) ** 2)).sum() / 2 / cell.people)
+
+
+def default_ridge(cell: Cell) -> float:
+    """Of naive MLE, in counts: κ·b."""
+    scale = len(cell.truth.cliques) / cell.epsilon
+    return float(priors(cell.people, [cell.levels**2], [scale])[0] * scale)
+
+
+def ratios(results: Results, cell: Cell, trials: int) -> list[float]:
+    """Naive MLE over non-private maximum likelihood: measured, as printed, in KL, with the ridge.
+
+    Non-private maximum likelihood has the ridge 1/N, of one person.
+    """
+    runs = [replace(cell, population=k) for k in range(trials)]
+    kl = {
+        method: np.median([fit(results, method, each)[0] for each in runs])
+        for method in ("naive MLE", "non-private")
+    }
+    model = cell.truth
+    mu = np.concatenate([model.marginal(clique).ravel() for clique in model.cliques])
+    cliques = len(model.cliques)
+    printed = np.mean([proposition_4(p, cell.people, cliques, cell.epsilon) for p in mu])
+    plain = np.mean(mu * (1 - mu) / cell.people)
+    return [
+        float(kl["naive MLE"] / kl["non-private"]),
+        float(printed / plain),
+        expected_kl(cell, 0.0) / expected_kl(cell, 0.0, noisy=False),
+        expected_kl(cell, default_ridge(cell)) / expected_kl(cell, 1.0, noisy=False),
+    ]
+
+
+def consistency(
+    results: Results, cells: list[tuple[str, int, int]], epsilon: float, levels: int
+) -> Iterator[str]:
+    """The table; `cells` are graphs, numbers of people, and trials."""
+    columns = ("N", "trials", "measured", "mean squared error", "KL", "KL, with the ridge")
+    yield f"| ε = {epsilon:g} | " + " | ".join(columns) + " |"
+    yield "|---|---:|---:|---:|---:|---:|---:|"
+    for graph, people, trials in cells:
+        found = ratios(results, Cell(graph, people, epsilon, levels=levels), trials)
+        shown = " | ".join(f"{ratio:.3g}" for ratio in found)
+        yield f"| {graph} | {people:,} | {trials} | {shown} |"
