@@ -14,7 +14,13 @@ from privfield._version import __version__
 from privfield.checks import check_level, check_rng
 from privfield.errors import InputError
 from privfield.estimation.items.edges import ItemUncertainty
+from privfield.estimation.uncertainty.centrality import (
+    CentralityDifference,
+    centrality_differences,
+    label,
+)
 from privfield.estimation.uncertainty.comparing import ShareDifference, difference
+from privfield.estimation.uncertainty.coordinates import tables_of
 from privfield.estimation.uncertainty.intervals import Uncertainty
 from privfield.estimation.uncertainty.strengths import NEGLIGIBLE, Edges, check_negligible
 from privfield.files import check_target, write_bytes
@@ -22,6 +28,7 @@ from privfield.models.base import Model
 from privfield.models.card import Card
 from privfield.reporting import sentences as words
 from privfield.reporting.content import Content, banner, table
+from privfield.reporting.drawing import minus
 from privfield.reporting.edge_table import edge_table
 from privfield.reporting.findings import Findings, known
 from privfield.reporting.report import render
@@ -47,7 +54,8 @@ class Comparison:
 
     `p` is the chance that links look so different when they are the same, whatever the shares of
     answers; `links` is how many pairs were measured in both groups. `edges` has the differences of
-    strengths, first less second, judged together; `shares` those of answers.
+    strengths, first less second, judged together; `shares` those of answers, `centrality` those of
+    what each group's `model.centrality()` has intervals for.
     """
 
     names: tuple[str, str]
@@ -58,6 +66,7 @@ class Comparison:
     level: float
     cards: tuple[Card | None, Card | None]
     stamp: str | None = None
+    centrality: tuple[CentralityDifference, ...] = ()
 
     @property
     def differ(self) -> bool:
@@ -118,6 +127,7 @@ def compare(
     laws = _law(first, "first"), _law(second, "second")
     _check_same(first, second)
     _check_scores(*laws)
+    _check_other(first, second)
     found = difference(*laws, level, negligible, random)
     if found is None:
         raise InputError("no common links explain both groups, so they cannot be compared.")
@@ -131,6 +141,7 @@ def compare(
         level,
         (first.card, second.card),
         stamps[0] if stamps else None,
+        tuple(centrality_differences((first, second), laws, level)),
     )
 
 
@@ -160,6 +171,15 @@ def _check_same(first: Model, second: Model) -> None:
             raise InputError(f"second must have the levels of first; those of {name!r} differ.")
     if one.names != two.names:
         raise InputError("second must have the variables of first, in the same order.")
+
+
+def _check_other(first: Model, second: Model) -> None:
+    """Two groups have two releases, whose noise differs."""
+    one, two = (tables_of(model.measurements) for model in (first, second))
+    if one.to_bytes() == two.to_bytes():
+        raise InputError(
+            "second is the same release as first: fit a model to each group, then compare the two."
+        )
 
 
 def _check_scores(
@@ -198,7 +218,7 @@ def _page(found: Comparison) -> Content:
         "citation": words.citation(__version__),
         "facts": [(name, "unknown" if c is None else c.promise()) for name, c in groups],
         "edges": _links(found),
-        "tables": [_answers(found)],
+        "tables": [_answers(found), *_variables(found)],
         "methods": (
             f"We compared the networks of {first} and {second}, each released on its own, with "
             f"{words.software(found.cards[0])}. Equality of all links was tested by efficient "
@@ -253,6 +273,27 @@ def _links(found: Comparison) -> Content | None:
             "divided by that of the second.",
         ],
     }
+
+
+def _variables(found: Comparison) -> list[Content]:
+    if not found.centrality:
+        return []
+    rows = [
+        [
+            *(each.name, label(each.measure), minus(each.estimate, "+.2f")),
+            f"{minus(each.low, '+.2f')} to {minus(each.high, '+.2f')}",
+        ]
+        for each in found.centrality
+    ]
+    return [
+        table(
+            f"Centrality: {found.names[0]} less {found.names[1]}",
+            f"Differences of single variables, with {found.level:.0%} intervals, each on its own",
+            ["Variable", "Measure", "Difference", "Interval"],
+            rows,
+            words=(0, 1),
+        )
+    ]
 
 
 def _answers(found: Comparison) -> Content:

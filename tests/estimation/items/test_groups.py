@@ -6,7 +6,9 @@ import pytest
 import privfield as pf
 from privfield.estimation.items.law import law_of
 from privfield.estimation.items.shared import shared
+from privfield.estimation.uncertainty.comparing import difference
 from privfield.estimation.uncertainty.coordinates import contrasts
+from privfield.reporting.findings import known
 
 LEVELS = 4
 SCHEMA = pf.Schema({f"x{i}": pf.Ordered(range(LEVELS)) for i in range(4)})
@@ -55,7 +57,10 @@ def test_a_changed_link_is_found_and_thresholds_are_none():
         assert one.estimate == pytest.approx(-two.estimate)
         assert (one.low, one.p) == (pytest.approx(-two.high), pytest.approx(two.p))
     assert len(found.shares) == 4 * LEVELS
-    assert pf.compare(men, men).p == 1
+    law = known(men)
+    assert difference(law, law).p == 1
+    with pytest.raises(pf.InputError, match="the same release"):
+        pf.compare(men, men)
 
 
 def test_links_of_yes_no_items_go_with_those_of_moments():
