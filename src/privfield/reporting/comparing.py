@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -54,8 +55,7 @@ class Comparison:
 
     `p` is the chance that links look so different when they are the same, whatever the shares of
     answers; `links` is how many pairs were measured in both groups. `edges` has the differences of
-    strengths, first less second, judged together; `shares` those of answers, `centrality` those of
-    what each group's `model.centrality()` has intervals for.
+    strengths, first less second, judged together; `shares` those of answers.
     """
 
     names: tuple[str, str]
@@ -66,7 +66,12 @@ class Comparison:
     level: float
     cards: tuple[Card | None, Card | None]
     stamp: str | None = None
-    centrality: tuple[CentralityDifference, ...] = ()
+    _central: Callable[[], Sequence[CentralityDifference]] = tuple
+
+    @cached_property
+    def centrality(self) -> tuple[CentralityDifference, ...]:
+        """Differences of what `model.centrality()` has intervals for in both groups."""
+        return tuple(self._central())
 
     @property
     def differ(self) -> bool:
@@ -141,7 +146,7 @@ def compare(
         level,
         (first.card, second.card),
         stamps[0] if stamps else None,
-        tuple(centrality_differences((first, second), laws, level)),
+        partial(centrality_differences, (first, second), laws, level),
     )
 
 

@@ -191,7 +191,7 @@ def test_where_intervals_were_not_tried_there_are_none():
 
 def test_predictability_of_drawn_fields_by_enumeration():
     """People who follow the field itself: the mean over them is that over all states."""
-    schema = pf.Schema({"a": pf.Ordered([1, 2, 3]), "b": pf.Ordered([1, 2]), "c": pf.Ordered(4)})
+    schema = pf.Schema({name: pf.Ordered(range(k)) for name, k in (("a", 3), ("b", 2), ("c", 4))})
     rng = np.random.default_rng(3)
     weights = np.zeros((3, 3))
     weights[0, 1] = weights[1, 0] = 0.7

@@ -57,7 +57,7 @@ class ItemUncertainty(Counted):
         if two:
             laws = self.curves([pairs[n] for n in two])
             ends = [end / 2 for end in laws.interval(level)]
-            _put(rows, two, ends, laws.chance())
+            _put(rows, two, ends, laws.chance().tolist())
         if mixed:
             trends = self.trends([pairs[n] for n in mixed])
             ends = [end * field.scale[mixed] for end in trends.interval(level)]
