@@ -2,11 +2,13 @@
 
 import json
 import sys
+import tomllib
 
 import numpy as np
 import pytest
 
 import privfield as pf
+from privfield.cli import main
 from privfield.data.table import open_table
 from privfield.schema.codebook import read_codebook
 

@@ -25,7 +25,7 @@ from privfield.models.ordinal import OrdinalModel
 _MOST_ERROR = 0.5  # of a weight per standard deviation: beyond, a pair was not measured
 _MOST_ODDS = 0.3  # error of the log odds of a yes: beyond, its pairs were not measured
 _LEAST_BOTH, _LESS = 4, 2.5  # people who would give both of two rare answers by chance, at least
-_LEAST_RARER = 80  # people who give the rarer of two answers, beside a longer scale
+_LEAST_RARER = 120  # people who give the rarer of two answers, beside a longer scale
 
 
 @dataclass(frozen=True, eq=False)
