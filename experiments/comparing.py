@@ -180,6 +180,7 @@ ITEMS = [  # items, levels, ε, change of one link per standard deviation
     (6, 4, 1, 0.0),
     (6, 4, 0.3, 0.0),
     (8, 2, 1, 0.0),
+    (10, 5, 1, 0.0),
     (6, 4, 1, 0.2),
     (8, 2, 1, 0.2),
     (10, 5, 1, 0.2),

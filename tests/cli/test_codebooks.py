@@ -2,11 +2,13 @@
 
 import json
 import sys
+import tomllib
 
 import numpy as np
 import pytest
 
 import privfield as pf
+from privfield.cli import main
 from privfield.data.table import open_table
 from privfield.schema.codebook import read_codebook
 
@@ -47,6 +49,15 @@ def survey(tmp_path_factory):
         variable_measure={"A1": "ordinal", "A2": "scale", "city": "nominal"},
     )
     return path
+
+
+def test_all_labels_of_a_codebook_may_be_called_scales(survey, tmp_path):
+    """Where nobody said that variables are ordinal, `--ordered` does; others wait for levels."""
+    target = tmp_path / "s.toml"
+    assert main(["init", str(survey), "--ordered", "-o", str(target)]) == 0
+    found = tomllib.loads(target.read_text())["variables"]
+    assert found["city"]["levels"] == ["Basel", "Bern"] and found["city"]["ordered"]
+    assert found["city"]["gap"] and found["A1"]["ordered"] and found["A1"]["levels"][0] == "1"
 
 
 def test_an_spss_file_says_levels_order_wording_and_missing_codes(survey):

@@ -23,15 +23,17 @@ def axe():
 
 
 @pytest.fixture(scope="module")
-def pages(learner, tmp_path_factory):
+def pages(learner, symptoms, tmp_path_factory):
     place = tmp_path_factory.mktemp("pages")
     learner.model_.save(place / "m.pf")
+    symptoms().model_.save(place / "other.pf")
+    other = str(place / "other.pf")
     model, card = str(place / "m.pf"), str(place / "card.json")
     lines = [
         ["report", model, "-o", "report.html"],
         ["sample", model, "-n", "500", "-o", "s.csv"],
         ["utility", model, str(place / "s.csv"), "-o", "utility.html"],
-        ["compare", model, model, "-o", "compare.html"],
+        ["compare", model, other, "-o", "compare.html"],
         ["export", model, "--to", "card", "-o", "card.json"],
         ["compare", card, card, "-o", "cards.html"],
     ]

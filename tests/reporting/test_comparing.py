@@ -22,6 +22,23 @@ def test_a_page_for_two_groups(groups, tmp_path):
     assert "the two costs add up" in text and "Links: women" in text and "Answers: women" in text
 
 
+def test_centralities_are_compared_where_both_have_intervals(symptoms, tmp_path):
+    """Ends of two errors together (Zou & Donner 2008), from each group's own interval."""
+    groups = symptoms(rows=20_000).model_, symptoms(rows=15_000).model_
+    found = pf.compare(*groups, names=("women", "men"))
+    one, two = (model.centrality() for model in groups)
+    assert not one.note and not two.note
+    rows = [d for d in found.centrality if d.measure == "strength"]
+    assert [d.name for d in rows] == list(groups[0].schema.names)
+    for row, a, b in zip(rows, one, two, strict=True):
+        a, b = a.strength, b.strength
+        assert row.estimate == pytest.approx(a.estimate - b.estimate)
+        reach = np.hypot(a.estimate - a.low, b.high - b.estimate)
+        assert row.low == pytest.approx(row.estimate - reach) and row.low < row.high
+    assert {d.measure for d in found.centrality}.isdisjoint({"closeness", "betweenness"})
+    assert "Centrality: women less men" in found.write(tmp_path / "c.html").read_text()
+
+
 def test_order_turns_the_sign(groups):
     one, two = pf.compare(*groups), pf.compare(*groups[::-1])
     assert one.p == pytest.approx(two.p, rel=0.2, abs=0.02)  # simulated
@@ -44,6 +61,8 @@ def test_what_cannot_be_compared_is_refused(groups, symptoms):
         pf.compare("a.pf", first)
     with pytest.raises(pf.InputError, match="names must be two names"):
         pf.compare(first, first, names=("one",))
+    with pytest.raises(pf.InputError, match="second is the same release as first"):
+        pf.compare(first, first)
 
 
 def test_where_noise_rules_no_likeness_is_claimed(symptoms, tmp_path):

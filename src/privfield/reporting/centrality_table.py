@@ -12,7 +12,6 @@ from privfield.estimation.uncertainty.centrality import (
     centrality_of,
     label,
 )
-from privfield.estimation.uncertainty.intervals import Uncertainty
 from privfield.models.base import Model
 from privfield.reporting.drawing import MOST_COMMUNITIES, minus
 from privfield.reporting.findings import Findings
@@ -22,7 +21,7 @@ _MOST_PLAIN = 30  # variables of models without intervals
 
 def find_centrality(model: Model, found: Findings, level: float) -> Centrality | None:
     """None where there are too many variables, or nothing to say."""
-    most = MOST_VARIABLES if isinstance(found.law, Uncertainty) else _MOST_PLAIN
+    most = _MOST_PLAIN if found.law is None else MOST_VARIABLES
     if found.hopeless or not found.edges or not 2 < len(model.schema) <= most:
         return None
     return centrality_of(model, found.law, level)
@@ -70,6 +69,11 @@ def _texts(values: Centrality) -> list[str]:
             "pairs of variables of which the same one has more (50% is chance). Betweenness has "
             "no interval: it jumps from network to network."
         )
+        if all(row.strength.low is None for row in values):
+            texts.append(
+                "Strength has no interval here: among so many items, weak links that are not found "
+                "add up."
+            )
     return texts
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,13 @@ from privfield._version import __version__
 from privfield.checks import check_level, check_rng
 from privfield.errors import InputError
 from privfield.estimation.items.edges import ItemUncertainty
+from privfield.estimation.uncertainty.centrality import (
+    CentralityDifference,
+    centrality_differences,
+    label,
+)
 from privfield.estimation.uncertainty.comparing import ShareDifference, difference
+from privfield.estimation.uncertainty.coordinates import tables_of
 from privfield.estimation.uncertainty.intervals import Uncertainty
 from privfield.estimation.uncertainty.strengths import NEGLIGIBLE, Edges, check_negligible
 from privfield.files import check_target, write_bytes
@@ -59,6 +66,12 @@ class Comparison:
     level: float
     cards: tuple[Card | None, Card | None]
     stamp: str | None = None
+    _central: Callable[[], Sequence[CentralityDifference]] = tuple
+
+    @cached_property
+    def centrality(self) -> tuple[CentralityDifference, ...]:
+        """Differences of what `model.centrality()` has intervals for in both groups."""
+        return tuple(self._central())
 
     @property
     def differ(self) -> bool:
@@ -119,6 +132,7 @@ def compare(
     laws = _law(first, "first"), _law(second, "second")
     _check_same(first, second)
     _check_scores(*laws)
+    _check_other(first, second)
     found = difference(*laws, level, negligible, random)
     if found is None:
         raise InputError("no common links explain both groups, so they cannot be compared.")
@@ -132,6 +146,7 @@ def compare(
         level,
         (first.card, second.card),
         stamps[0] if stamps else None,
+        partial(centrality_differences, (first, second), laws, level),
     )
 
 
@@ -161,6 +176,15 @@ def _check_same(first: Model, second: Model) -> None:
             raise InputError(f"second must have the levels of first; those of {name!r} differ.")
     if one.names != two.names:
         raise InputError("second must have the variables of first, in the same order.")
+
+
+def _check_other(first: Model, second: Model) -> None:
+    """Two groups have two releases, whose noise differs."""
+    one, two = (tables_of(model.measurements) for model in (first, second))
+    if one.to_bytes() == two.to_bytes():
+        raise InputError(
+            "second is the same release as first: fit a model to each group, then compare the two."
+        )
 
 
 def _check_scores(
@@ -199,7 +223,7 @@ def _page(found: Comparison) -> Content:
         "citation": words.citation(__version__),
         "facts": [(name, "unknown" if c is None else c.promise()) for name, c in groups],
         "edges": _links(found),
-        "tables": [_answers(found)],
+        "tables": [_answers(found), *_variables(found)],
         "methods": (
             f"We compared the networks of {first} and {second}, each released on its own, with "
             f"{words.software(found.cards[0])}. Equality of all links was tested by efficient "
@@ -254,6 +278,27 @@ def _links(found: Comparison) -> Content | None:
             "divided by that of the second.",
         ],
     }
+
+
+def _variables(found: Comparison) -> list[Content]:
+    if not found.centrality:
+        return []
+    rows = [
+        [
+            *(each.name, label(each.measure), minus(each.estimate, "+.2f")),
+            f"{minus(each.low, '+.2f')} to {minus(each.high, '+.2f')}",
+        ]
+        for each in found.centrality
+    ]
+    return [
+        table(
+            f"Centrality: {found.names[0]} less {found.names[1]}",
+            f"Differences of single variables, with {found.level:.0%} intervals, each on its own",
+            ["Variable", "Measure", "Difference", "Interval"],
+            rows,
+            words=(0, 1),
+        )
+    ]
 
 
 def _answers(found: Comparison) -> Content:

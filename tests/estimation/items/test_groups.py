@@ -6,7 +6,9 @@ import pytest
 import privfield as pf
 from privfield.estimation.items.law import law_of
 from privfield.estimation.items.shared import shared
+from privfield.estimation.uncertainty.comparing import difference
 from privfield.estimation.uncertainty.coordinates import contrasts
+from privfield.reporting.findings import known
 
 LEVELS = 4
 SCHEMA = pf.Schema({f"x{i}": pf.Ordered(range(LEVELS)) for i in range(4)})
@@ -55,7 +57,10 @@ def test_a_changed_link_is_found_and_thresholds_are_none():
         assert one.estimate == pytest.approx(-two.estimate)
         assert (one.low, one.p) == (pytest.approx(-two.high), pytest.approx(two.p))
     assert len(found.shares) == 4 * LEVELS
-    assert pf.compare(men, men).p == 1
+    law = known(men)
+    assert difference(law, law).p == 1
+    with pytest.raises(pf.InputError, match="the same release"):
+        pf.compare(men, men)
 
 
 def test_links_of_yes_no_items_go_with_those_of_moments():
@@ -114,10 +119,10 @@ def test_sites_with_scores_of_their_own(tmp_path):
     assert pf.compare(pooled, sites[0]).links == 6
 
 
-def test_between_a_yes_no_item_and_a_scale_there_is_no_interval():
+def test_links_between_a_yes_no_item_and_a_scale_are_compared():
     schema = pf.Schema({"a": ["no", "yes"], "b": pf.Ordered(range(3)), "c": ["no", "yes"]})
     rows = np.random.default_rng(0).integers(0, [2, 3, 2], (1_000, 3)).astype(np.uint8)
     models = [pf.OrdinalLearner(BUDGET, schema=schema).fit(rows).model_ for _ in "ab"]
     for edges in (models[0].edges(), pf.compare(*models).edges):
-        assert [edge.low is None for edge in edges] == [True, False, True]
-        assert edges[0].verdict == "no interval" != edges[1].verdict
+        assert all(edge.low < edge.estimate < edge.high for edge in edges)
+        assert all(0 < edge.p <= 1 for edge in edges)

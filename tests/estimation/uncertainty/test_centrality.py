@@ -102,16 +102,11 @@ def test_sparse_draws_by_enumeration():
         means.append(np.zeros(4))
         means[-1][kept] = mean
     chances = np.array(chances) / sum(chances)
-    places = [((0,), slice(0, 1)), *(((0, v), slice(v, v + 1)) for v in (1, 2, 3))]
-    law = SimpleNamespace(
-        numbers=SimpleNamespace(places=lambda: iter(places)),
-        mean=np.zeros(4),
-        at=SimpleNamespace(precision=precision, shift=shift),
-        sites=SimpleNamespace(
-            k=np.array([prior, 1, 1, 1]), h=np.array([pull, 0, 0, 0]), none=none, slab=slab
-        ),
+    at = SimpleNamespace(precision=precision, shift=shift)
+    sites = SimpleNamespace(
+        k=np.diag([prior, 1, 1, 1]), h=np.array([pull, 0, 0, 0]), none=none, slab=slab
     )
-    draws = sparse_draws(law, 6000, rng)
+    draws = sparse_draws(at, sites, np.zeros(4), [1, 2, 3], 6000, rng)
     there = [
         sum(c for c, i in zip(chances, product((0, 1), repeat=3), strict=True) if i[v])
         for v in range(3)
@@ -192,3 +187,56 @@ def test_where_intervals_were_not_tried_there_are_none():
     central = pf.estimate(m).centrality()
     assert central.note == "No intervals: they have been tried on up to 10 yes/no variables only."
     assert all(row.strength.low is None for row in central)
+
+
+def test_predictability_of_drawn_fields_by_enumeration():
+    """People who follow the field itself: the mean over them is that over all states."""
+    schema = pf.Schema({name: pf.Ordered(range(k)) for name, k in (("a", 3), ("b", 2), ("c", 4))})
+    rng = np.random.default_rng(3)
+    weights = np.zeros((3, 3))
+    weights[0, 1] = weights[1, 0] = 0.7
+    weights[0, 2] = weights[2, 0] = -1.1
+    model = pf.OrdinalModel(schema, weights, [rng.standard_normal(k) for k in (3, 2, 4)])
+    wanted = [row.predictability.estimate for row in model.centrality()]
+    codes = model.sample(50_000, rng, "independent").T
+    thresholds = [np.stack([each, each]) for each in model.thresholds]
+    both = np.stack([weights, np.zeros((3, 3))])
+    found = measures.drawn_predictability(both, thresholds, model.scores, codes)
+    assert found[0] == pytest.approx(wanted, abs=0.01)  # five standard errors
+    assert found[1] == pytest.approx(0, abs=1e-6)  # nobody says anything about another
+
+
+@pytest.fixture(scope="module")
+def items():
+    schema = pf.Schema({f"x{i}": pf.Ordered(range(4)) for i in range(6)})
+    weights = np.pad(FOUR, (0, 2)) * 2
+    weights[3, 4] = weights[4, 3] = weights[4, 5] = weights[5, 4] = 0.8
+    truth = pf.OrdinalModel(schema, weights)
+    rows = truth.sample(20_000, np.random.default_rng(1), "independent")
+    return truth, pf.OrdinalLearner(pf.ApproxDP(3, 1e-6), schema=schema).fit(rows).model_
+
+
+def test_items_on_a_scale_have_intervals(items):
+    """At a hundred times the information needed, ends lie within a few hundredths of the truth."""
+    truth, model = items
+    found = model.centrality()
+    assert not found.note and "strength" in found.order
+    for name in ("strength", "expected_influence", "two_step_influence", "predictability"):
+        wanted = [getattr(row, name).estimate for row in truth.centrality()]
+        for row, value in zip(found, wanted, strict=True):
+            own = getattr(row, name)
+            assert own.low <= own.estimate <= own.high
+            reach = own.high - own.low
+            assert abs(own.estimate - value) < 2 * reach + 1e-3  # eight standard errors
+            assert reach < 1.5
+
+
+def test_many_items_have_no_interval_of_strength():
+    """Weak links that are not found would add up; expected influence is not shrunk."""
+    schema = pf.Schema({f"x{i}": pf.Ordered(range(3)) for i in range(11)})
+    rows = np.random.default_rng().integers(0, 3, (20_000, 11))
+    found = pf.OrdinalLearner(pf.ApproxDP(3, 1e-6), schema=schema).fit(rows).model_.centrality()
+    assert not found.note
+    assert all(row.strength.low is None for row in found)
+    assert all(row.expected_influence.low is not None for row in found)
+    assert all(row.predictability.low is not None for row in found)

@@ -65,7 +65,7 @@ def init(
 
     if levels is not None and levels_are_public:
         raise InputError("--levels and --levels-are-public exclude each other.")
-    if ordered and levels is None and not levels_are_public:
+    if ordered and levels is None and not levels_are_public and not is_codebook(file):
         raise InputError("--ordered needs the levels: --levels 1-6, from least to most.")
     given = split_levels(levels) if levels is not None else None
     target = check_output(output, force)
@@ -119,12 +119,15 @@ def _columns(
         found = levels_in(file, [column.name for column in columns], encoding)
     elif given is not None:
         found = {column.name: given for column in columns}
+    elif ordered:
+        found = {column.name: list(column.levels) for column in columns}  # as the codebook has them
     else:
         return columns, remarks
     new = []
     for column in columns:
-        own = replace(column, levels=tuple(found[column.name]), ordered=ordered, gap=None)
-        new.append(with_gap(own) if ordered else own)
+        own_levels = tuple(found[column.name])
+        own = replace(column, levels=own_levels, ordered=ordered and bool(own_levels), gap=None)
+        new.append(with_gap(own) if own.ordered else own)
     return new, remarks
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from privfield.checks import check_level, check_rng, check_whole
 from privfield.estimation.items.law import ItemLaw, law_of
+from privfield.estimation.items.trends import Trends, TwoByK
 from privfield.estimation.uncertainty.coordinates import Scope
 from privfield.estimation.uncertainty.counted import Counted, ScopeFit
 from privfield.estimation.uncertainty.strengths import NEGLIGIBLE, EdgeInterval, Edges, judged
@@ -24,6 +25,7 @@ from privfield.models.ordinal import OrdinalModel
 _MOST_ERROR = 0.5  # of a weight per standard deviation: beyond, a pair was not measured
 _MOST_ODDS = 0.3  # error of the log odds of a yes: beyond, its pairs were not measured
 _LEAST_BOTH, _LESS = 4, 2.5  # people who would give both of two rare answers by chance, at least
+_LEAST_RARER = 120  # people who give the rarer of two answers, beside a longer scale
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,8 +37,7 @@ class ItemUncertainty(Counted):
     def edges(self, level: float = 0.95, negligible: float = NEGLIGIBLE) -> Edges:
         """One for each pair, with its verdict; weights of the model's scores.
 
-        Between yes/no items along the curve of their 2 × 2 table, else from the normal law. Between
-        a yes/no item and a longer scale there is no interval: simulated ones were too short.
+        Of yes/no items along the curve of their table, else from the normal law.
         """
         check_level(level)
         field, names, shape = self.law.field, self.model.schema.names, self.model.schema.shape
@@ -49,26 +50,26 @@ class ItemUncertainty(Counted):
             low, middle, high = (scale * (mean + d * error) for d in (-reach, 0.0, reach))
             fitted, chance = float(weights[i, j]), erfc(float(mean / error))
             row = EdgeInterval(names[i], names[j], middle, low, high, True, chance, fitted)
-            row = replace(row, steps=(shape[i] - 1) * (shape[j] - 1))
-            if min(shape[i], shape[j]) == 2 < max(shape[i], shape[j]):
-                row = replace(row, low=None, high=None, p=None)
-            rows.append(row)
-        yes_no = [number for number, row in enumerate(rows) if row.steps == 1]
-        if yes_no:
-            laws = self.curves([(int(field.upper[0][n]), int(field.upper[1][n])) for n in yes_no])
-            ends, chances = [end / 2 for end in laws.interval(level)], laws.chance()
-            for own, number in enumerate(yes_no):
-                middle, low, high = (float(end[own]) for end in ends)
-                rows[number] = replace(
-                    rows[number], estimate=middle, low=low, high=high, p=float(chances[own])
-                )
+            rows.append(replace(row, steps=(shape[i] - 1) * (shape[j] - 1)))
+        pairs = [(int(i), int(j)) for i, j in zip(*field.upper, strict=True)]
+        two = [n for n, (i, j) in enumerate(pairs) if shape[i] == shape[j] == 2]
+        mixed = [n for n, (i, j) in enumerate(pairs) if (shape[i] == 2) != (shape[j] == 2)]
+        if two:
+            laws = self.curves([pairs[n] for n in two])
+            ends = [end / 2 for end in laws.interval(level)]
+            _put(rows, two, ends, laws.chance().tolist())
+        if mixed:
+            trends = self.trends([pairs[n] for n in mixed])
+            ends = [end * field.scale[mixed] for end in trends.interval(level)]
+            _put(rows, mixed, ends, trends.chance())
         return Edges(judged(rows, self._measured(errors), level, negligible), level, len(rows))
 
     def _measured(self, errors: Table) -> list[bool]:
         """Which pairs are known at all.
 
         Of yes/no items, shares must be known, too, and so common that some people give both of two
-        rare answers by chance: sums of fewer are not normal.
+        rare answers by chance: sums of fewer are not normal. Beside a longer scale the rarer answer
+        must be that of some more: its odds bend too much along what its other links leave open.
         """
         law, field, (first, second) = self.law, self.law.field, self.law.field.upper
         yes_no = np.array(field.shape) == 2
@@ -79,7 +80,10 @@ class ItemUncertainty(Counted):
         known = ~yes_no | (odds <= _MOST_ODDS)
         rare = np.maximum((1 - np.abs(means)) / 2 - _LESS * spread, 0)
         both = field.total * rare[first] * rare[second]
-        often = ~(yes_no[first] & yes_no[second]) | (both >= _LEAST_BOTH)
+        often = np.where(yes_no[first] & yes_no[second], both >= _LEAST_BOTH, True)
+        rarer = field.total * np.where(yes_no, rare, np.inf)
+        mixed = yes_no[first] ^ yes_no[second]
+        often &= ~mixed | (np.minimum(rarer[first], rarer[second]) >= _LEAST_RARER)
         found: list[bool] = (
             known[first] & known[second] & often & (errors <= _MOST_ERROR)
         ).tolist()
@@ -121,6 +125,30 @@ class ItemUncertainty(Counted):
             (np.zeros(len(pairs)), 0.0),
         )
 
+    def trends(self, scopes: Sequence[Scope]) -> Trends:
+        """Of the tables of a yes/no item and a longer scale, in weights of scores v."""
+        law, field = self.law, self.law.field
+        one = np.array([i if field.shape[i] == 2 else j for i, j in scopes])
+        other = np.array([j if field.shape[i] == 2 else i for i, j in scopes])
+        where = np.zeros((len(field.shape),) * 2, np.intp)
+        where[field.upper] = where.T[field.upper] = np.arange(field.pairs)
+        pairs = where[one, other]
+        shares = np.zeros((len(scopes), max(field.shape)))
+        scores = np.zeros_like(shares)
+        for row, item in enumerate(other):
+            levels = np.maximum(field.sums.levels[item], 0.5)
+            shares[row, : len(levels)] = levels / levels.sum()
+            scores[row, : len(levels)] = field.scores[item]
+        no, yes = np.array([field.scores[item] for item in one]).T
+        joint = law.at.joint
+        said = np.clip((joint[0, 1 + one] - no) / (yes - no), 1e-6, 1 - 1e-6)
+        product = (joint[1 + one, 1 + other] - no * joint[0, 1 + other]) / (yes - no)
+        scores += np.where(shares > 0, joint[0, 1 + other, None] - _means(shares, scores), 0)
+        tables = TwoByK(field.total, said, shares, scores, yes - no, field.alike)
+        means, errors = (each[pairs] for each in law.weights())
+        point = law.at.point[field.singles + pairs]
+        return Trends.of(tables, product, point, law.information()[pairs], means, errors**2)
+
     def fit(self) -> tuple[ScopeFit, ...]:
         """How well the law agrees with what was released about each variable and each pair."""
         field, names = self.law.field, self.model.schema.names
@@ -151,6 +179,21 @@ class ItemUncertainty(Counted):
         found = [self.law.field.model(self.law.mean + each) for each in errors]
         is_ordinal = isinstance(self.model, OrdinalModel)
         return tuple(each if is_ordinal else each.to_ising() for each in found)
+
+
+def _means(shares: Table, scores: Table) -> Table:
+    """One for each row, as a column."""
+    return np.asarray((shares * scores).sum(axis=1, keepdims=True))
+
+
+def _put(
+    rows: list[EdgeInterval], places: Sequence[int], ends: Sequence[Table], chances: Sequence[float]
+) -> None:
+    """Intervals and p-values at these places."""
+    for own, number in enumerate(places):
+        middle, low, high = (float(end[own]) for end in ends)
+        chance = float(chances[own])
+        rows[number] = replace(rows[number], estimate=middle, low=low, high=high, p=chance)
 
 
 def item_uncertainty(known: Counted, sums: ItemSums | PooledItems) -> ItemUncertainty | None:

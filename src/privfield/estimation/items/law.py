@@ -27,6 +27,7 @@ _ROUNDS, _LAST_ROUNDS = 6, 40
 _MOST_WEIGHT, _MOST_THRESHOLD = 0.3, 1.0  # what a coordinate moves by in a turn
 _LEAST_STEP = 0.05
 _MOST_PRECISION = 16.0  # of what others are shrunk by where one weight is judged
+_LEAST_SHRUNK = 0.02  # of what is known about a weight, for yes/no items beside longer scales
 _STARTS = (1.0, 0.5, 0.25, 0.0)  # of what normal scores would have led to
 _WORSE = 1.1
 _PEOPLE, _MOST_PEOPLE = 20, 400_000  # simulated for each real one in the end, and in all
@@ -88,7 +89,29 @@ def _find(sums: ItemSums | PooledItems, progress: ProgressCallback | None) -> It
     here, sites = _walk(field, here, sites, progress, enough)
     best = propagate(here, sites, field.places, _LAST_ROUNDS)
     held = propagate(here, sites, field.places, _LAST_ROUNDS, _MOST_PRECISION)
-    return ItemLaw(field, here, *best, *held)
+    return ItemLaw(field, here, *best, *_loosened(field, here, *held))
+
+
+def _loosened(
+    field: ItemField, here: ItemLinear, sites: Sites, mean: Table, covariance: Table
+) -> tuple[Sites, Table, Table]:
+    """Where scales and yes/no items meet, links of the latter are shrunk by next to nothing.
+
+    A weight per standard deviation of a rare answer is small and badly known: what shrinks it as
+    others are shrunk moves the weights beside it by as much as their errors.
+    """
+    two = np.array(field.shape) == 2
+    if two.all() or not two.any():
+        return sites, mean, covariance
+    own, k, h = slice(field.singles, None), np.diag(sites.k).copy(), sites.h.copy()
+    known = np.maximum(1 / np.diag(covariance)[own] - k[own], 1e-10)
+    first, second = field.upper
+    most = np.where(two[first] | two[second], _LEAST_SHRUNK * known, np.inf)
+    share = np.minimum(1.0, most / k[own])
+    k[own] *= share
+    h[own] *= share
+    spread = np.asarray(np.linalg.inv(here.precision + np.diag(k)), np.float64)
+    return Sites(np.diag(k), h, sites.none, sites.slab), spread @ (here.shift + h), spread
 
 
 def enough_people(field: ItemField) -> float:

@@ -108,6 +108,27 @@ def row_predictability(factors: Factors, rows: NDArray[Any]) -> Table:
     return np.array(found)
 
 
+def drawn_predictability(
+    weights: Table, thresholds: Sequence[Table], scores: Sequence[Table], codes: NDArray[Any]
+) -> Table:
+    """The same of many ordinal fields, a row for each, over the same people (columns of codes).
+
+    `weights` has a matrix for each field, and each of the thresholds a row.
+    """
+    values = np.stack([s[c] for s, c in zip(scores, codes, strict=True)]).astype(np.float32)
+    found = []
+    for variable, score in enumerate(scores):
+        pull = weights[:, variable].astype(np.float32) @ values
+        chances = score.astype(np.float32)[None, :, None] * pull[:, None]
+        chances += thresholds[variable].astype(np.float32)[:, :, None]
+        chances -= chances.max(axis=1, keepdims=True)
+        np.exp(chances, out=chances)
+        chances /= chances.sum(axis=1, keepdims=True)
+        squares = (chances**2).sum(axis=1).mean(axis=1, dtype=np.float64)
+        found.append(_explained(squares, chances.mean(axis=2, dtype=np.float64)))
+    return np.stack(found, axis=-1)
+
+
 def _explained(squares: Any, own: Table) -> Table:
     """(E Σ P(level | rest)² − Σ P(level)²) / (1 − Σ P(level)²); 0 where nothing varies."""
     base = (own**2).sum(axis=-1)
