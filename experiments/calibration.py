@@ -7,7 +7,8 @@ A cell is a true model, a number of people, a budget and a way to measure. Its s
 from the model, release numbers through the mechanism with its own noise, and count what the law of
 `privfield.estimation.uncertainty` says about them. Cells are drawn from the whole grid, after those
 that are always run; a run that was cut off goes on where it stopped. Large models get fewer
-studies, independent variables twice as many. `--part 1/2` is every other cell, for two machines.
+studies, independent variables twice as many. `--part 1/2` is every other cell, for two machines;
+`--most 10` leaves out cells of more variables, which take longest.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from functools import lru_cache
 from itertools import combinations
 from pathlib import Path
 
@@ -71,6 +73,7 @@ ALWAYS = [  # graph, variables, weight, share, people, budget, adjacency, way, l
     ("sparse", 50, 0.8, 0.5, 1_000, (1, 1e-6), "replace-one", "moments", 2),
 ]
 _MOST_PAIRS = 20_000  # studies × variables²: large models take seconds to minutes each
+_MOST_STATES = 2**20  # of all variables together, listed
 _ENOUGH = 100  # intervals: the share of fewer says little
 _QUESTIONS = 8
 ASKED = ("edge", "none", "share", "pair", "given")
@@ -90,6 +93,29 @@ def cells(count: int) -> list[tuple]:
     return found[:count]
 
 
+class Truth:
+    """A model, the probabilities of all its states where they can be listed, and its edges."""
+
+    def __init__(self, model, joint=None):
+        self.model, self.schema, self.joint = model, model.schema, joint
+        self.strengths = {(e.first, e.second): e.estimate for e in plain_edges(model)}
+        self._cumulative = None if joint is None else np.cumsum(joint.ravel())
+
+    def sample(self, people, rng):
+        if self.joint is None:
+            return self.model.sample(people, rng, "independent")
+        states = np.searchsorted(self._cumulative, rng.random(people) * self._cumulative[-1])
+        codes = np.unravel_index(np.minimum(states, self.joint.size - 1), self.joint.shape)
+        return np.stack(codes, axis=1).astype(np.uint8)
+
+    def marginal(self, names):
+        if self.joint is None:
+            return np.asarray(self.model.marginal(names))
+        kept = [self.schema.index(name) for name in names]
+        table = self.joint.sum(axis=tuple(v for v in range(self.joint.ndim) if v not in kept))
+        return np.transpose(table, np.argsort(np.argsort(kept)))
+
+
 def true_model(graph, variables, weight, share, levels, rng):
     pairs = {
         "ring": [(i, (i + 1) % variables) for i in range(variables)],
@@ -100,26 +126,74 @@ def true_model(graph, variables, weight, share, levels, rng):
         ],
         "none": [],
     }[graph]
-    if levels > 2:
-        schema = pf.Schema({f"x{i}": [str(j) for j in range(levels)] for i in range(variables)})
-        tables = [_centred(rng.standard_normal((levels, levels)), weight) for _ in pairs]
-        cliques = [(f"x{a}", f"x{b}") for a, b in pairs] + [(name,) for name in schema.names]
-        single = [0.3 * rng.standard_normal(levels) for _ in schema.names]
-        model = pf.MarkovRandomField(schema, cliques, tables + single)
-        for _ in range(20 if share != 0.5 else 0):  # the first level becomes that rare
-            for name, field in zip(schema.names, single, strict=True):
-                now = float(model.marginal([name])[0])
-                field[0] += np.log(share / (1 - share)) - np.log(now / (1 - now))
+    if levels == 2:
+        return _of_signs(graph, variables, weight, share, tuple(map(tuple, pairs)), rng)
+    schema = pf.Schema({f"x{i}": [str(j) for j in range(levels)] for i in range(variables)})
+    tables = [_centred(rng.standard_normal((levels, levels)), weight) for _ in pairs]
+    cliques = [(f"x{a}", f"x{b}") for a, b in pairs] + [(name,) for name in schema.names]
+    single = [0.3 * rng.standard_normal(levels) for _ in schema.names]
+    listed = levels**variables <= _MOST_STATES
+    if listed:
+        joint = _joint(pairs, tables, single)
+    for _ in range(20 if share != 0.5 else 0):  # the first level becomes that rare
+        if not listed:
             model = pf.MarkovRandomField(schema, cliques, tables + single)
-        return model
-    weights = np.zeros((variables, variables))
-    for a, b in pairs:
-        weights[a, b] = weights[b, a] = weight * (1 if graph == "ring" else rng.choice([-1, 1]))
-    field = np.zeros(variables)
+        for v, field in enumerate(single):
+            now = _first(joint, v) if listed else float(model.marginal([schema.names[v]])[0])
+            field[0] += np.log(share / (1 - share)) - np.log(now / (1 - now))
+        joint = _joint(pairs, tables, single) if listed else None
+    model = pf.MarkovRandomField(schema, cliques, tables + single)
+    return Truth(model, joint if listed else None)
+
+
+def _of_signs(graph, variables, weight, share, pairs, rng):
+    """Yes/no variables; a ring of equal weights, and none, are made once."""
+    signs = tuple(1 if graph == "ring" else int(rng.choice([-1, 1])) for _ in pairs)
+    return _ising(variables, weight, share, pairs, signs)
+
+
+@lru_cache(maxsize=4)
+def _ising(variables, weight, share, pairs, signs):
+    weights, field = np.zeros((variables, variables)), np.zeros(variables)
+    for (a, b), sign in zip(pairs, signs, strict=True):
+        weights[a, b] = weights[b, a] = weight * sign
+    listed = 2**variables <= _MOST_STATES
     for _ in range(100 if share != 0.5 else 0):
-        means = np.clip(pf.IsingModel(weights, field).means(), -0.9999, 0.9999)
-        field += 0.5 * (np.arctanh(2 * share - 1) - np.arctanh(means))
-    return pf.IsingModel(weights, field).to_mrf()
+        if listed:
+            joint = _joint_of_signs(weights, field)
+            means = np.array([1 - 2 * _first(joint, v) for v in range(variables)])
+        else:
+            means = pf.IsingModel(weights, field).means()
+        means = np.clip(means, -0.9999, 0.9999)
+        step = 0.5 * (np.arctanh(2 * share - 1) - np.arctanh(means))
+        field += step
+        if np.abs(step).max() < 1e-9:
+            break
+    joint = _joint_of_signs(weights, field) if listed else None
+    return Truth(pf.IsingModel(weights, field).to_mrf(), joint)
+
+
+def _joint_of_signs(weights, field):
+    signs = np.array([-1.0, 1.0])
+    pairs = [(a, b) for a, b in combinations(range(len(field)), 2) if weights[a, b]]
+    tables = [weights[pair] * np.outer(signs, signs) for pair in pairs]
+    return _joint(pairs, tables, [own * signs for own in field])
+
+
+def _joint(pairs, tables, single):
+    logs = np.zeros([len(field) for field in single])
+    for v, field in enumerate(single):
+        logs += field.reshape([-1 if v == axis else 1 for axis in range(logs.ndim)])
+    for pair, table in zip(pairs, tables, strict=True):
+        table = table if pair[0] < pair[1] else table.T
+        logs += table.reshape([logs.shape[v] if v in pair else 1 for v in range(logs.ndim)])
+    found = np.exp(logs - logs.max())
+    return found / found.sum()
+
+
+def _first(joint, v):
+    """The share of a variable's first level."""
+    return float(np.take(joint, 0, axis=v).sum())
 
 
 def _centred(table, size):
@@ -131,7 +205,7 @@ def release(truth, people, budget, adjacency, way, rng):
     """What was released, and a model with the same variables (the law needs no fitted one)."""
     epsilon, delta = budget
     promise = pf.ApproxDP(epsilon, delta) if delta else pf.PureDP(epsilon)
-    rows, schema = truth.sample(people, rng, "independent"), truth.schema
+    rows, schema = truth.sample(people, rng), truth.schema
     if way == "selection":
         learner = pf.MarginalLearner(promise, cliques="learn", schema=schema, adjacency=adjacency)
         fitted = learner.fit(rows)
@@ -153,7 +227,7 @@ def study(cell, rng):
     truth = true_model(graph, variables, weight, share, levels, rng)
     released, model = release(truth, people, budget, adjacency, way, rng)
     known = uncertainty(model, released)
-    strengths = {(e.first, e.second): e.estimate for e in plain_edges(truth)}
+    strengths = truth.strengths
     counts = {key: [0, 0] for key in ASKED}
     edges = known.edges() if known is not None else ()
     clear = [(e.first, e.second) for e in edges if e.verdict == "clear"]
@@ -175,30 +249,29 @@ def _ask(known, truth, counts, rng):
     for found in known.marginals():
         if found.low is None:
             continue
-        right = np.asarray(truth.marginal([found.name]))
+        right = truth.marginal([found.name])
         held = (np.array(found.low) <= right) & (right <= np.array(found.high))
         counts["share"][0] += int(held.sum())
         counts["share"][1] += held.size
-    names = truth.schema.names
-    for _ in range(_QUESTIONS):
-        a, b = (names[i] for i in rng.choice(len(names), 2, replace=False))
+    names, asked, right = truth.schema.names, [], []
+    counted = [scope for scope in known.numbers.scopes if len(scope) == 2]
+    for _ in range(_QUESTIONS if counted else 0):
+        a, b = (names[i] for i in rng.permutation(counted[rng.integers(len(counted))]))
         event = {v: str(rng.choice(truth.schema[v].levels)) for v in (a, b)}
-        table = np.asarray(truth.marginal([a, b]))
+        table = truth.marginal([a, b])
         cell = tuple(truth.schema[v].code(event[v]) for v in (a, b))
-        right = {"pair": table[cell], "given": table[cell] / table.sum(axis=0)[cell[1]]}
-        found = {
-            "pair": known.probability(event, {}),
-            "given": known.probability({a: event[a]}, {b: event[b]}),
-        }
-        for key, answer in found.items():
-            if answer is not None:
-                counts[key][0] += answer.low <= right[key] <= answer.high
-                counts[key][1] += 1
+        asked += [(event, {}), ({a: event[a]}, {b: event[b]})]
+        right += [table[cell], table[cell] / table.sum(axis=0)[cell[1]]]
+    for number, answer in enumerate(known.probabilities(asked)):
+        if answer is not None and answer.low is not None:
+            tally = counts["given" if number % 2 else "pair"]
+            tally[0] += int(answer.low <= right[number] <= answer.high)
+            tally[1] += 1
 
 
-def run(path, cell_count, studies, part):
+def run(path, cell_count, studies, part, most):
     number, parts = map(int, part.split("/"))
-    for cell in cells(cell_count)[number - 1 :: parts]:
+    for cell in [cell for cell in cells(cell_count) if cell[1] <= most][number - 1 :: parts]:
         if json.dumps(cell) in {json.dumps(json.loads(line)["cell"]) for line in _lines(path)}:
             continue
         rng = np.random.default_rng(list(json.dumps(cell).encode()))
@@ -314,10 +387,11 @@ def main():
     parser.add_argument("--cells", type=int, default=len(ALWAYS))
     parser.add_argument("--studies", type=int, default=200)
     parser.add_argument("--part", default="1/1")
+    parser.add_argument("--most", type=int, default=50, help="variables of a cell")
     parser.add_argument("--figure")
     given = parser.parse_args()
     if given.what == "run":
-        run(given.path, given.cells, given.studies, given.part)
+        run(given.path, given.cells, given.studies, given.part, given.most)
     else:
         page(given.path, given.figure)
 

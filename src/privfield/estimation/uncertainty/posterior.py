@@ -18,12 +18,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privfield.estimation.uncertainty.coordinates import Numbers, contrast
-from privfield.estimation.uncertainty.statistics import Statistics, statistics_of
+from privfield.estimation.uncertainty.statistics import Statistics, statistics_at
 from privfield.inference.factors import Table
 from privfield.models.base import Model
 
@@ -82,6 +83,47 @@ class Posterior:
     def alone(self, place: slice) -> tuple[Table, Table]:
         """Mean and covariance of some coordinates, without their own factor."""
         return _cavity(self.mean, self.covariance, self.sites, place)
+
+    def widened(self, place: slice) -> tuple[Table, Table]:
+        """As `alone`, with what shrinking the others may do to these coordinates.
+
+        Their factors K pull by b = R′(h − Kθ) where others are θ, R being the columns of the
+        covariance that belong to `place`. The law expects b² = R′KR. By the unshrunk estimates of
+        the others, b² less what their own errors add may be larger, as for pairs without a link
+        between strong links that noise half hides: then so is the variance.
+        """
+        mean, covariance = self.alone(place)
+        pull, noise, data = self._pulls
+        own, expected = pull[place], noise[place, place] + covariance - data[place, place]
+        weights = np.linalg.solve(covariance, np.column_stack([own, expected]))
+        length = float(own @ weights[:, 0])
+        excess = length - float(np.trace(weights[:, 1:]))
+        if excess > 0:
+            covariance = covariance + excess / length * np.outer(own, own)
+        return mean, covariance
+
+    @cached_property
+    def _pulls(self) -> tuple[Table, Table, Table]:
+        """b by the unshrunk means of others, its covariance, and that of R′u, the part by data."""
+        k, h = self.sites.k, self.sites.h
+        places = [place for _, place in self.numbers.places() if place.stop > place.start]
+        inner = [place for scope, place in self.numbers.places() if len(scope) > 1]
+        columns, unshrunk = np.empty_like(k), np.zeros(len(h))
+        for place in places:
+            own = np.eye(place.stop - place.start) - k[place, place] @ self.covariance[place, place]
+            columns[:, place] = np.linalg.solve(own.T, self.covariance[:, place].T).T
+        pulled, shift = np.zeros_like(k), np.zeros(len(h))
+        for place in inner:
+            unshrunk[place] = self.alone(place)[0]
+            shift[place] = h[place]
+            pulled[place] = k[place, place] @ columns[place]
+        own_shift = np.zeros(len(h))
+        for place in places:
+            own_shift[place] = columns[place, place].T @ shift[place]
+            pulled[place, place] = 0
+        data = columns.T @ self.at.precision @ columns
+        pull = columns.T @ shift - own_shift - pulled.T @ unshrunk
+        return pull, pulled.T @ data @ pulled, data
 
     def with_factors(self, k: Table, h: Table) -> tuple[Table, Table]:
         """Mean and covariance of all coordinates, with other factors for them."""
@@ -142,7 +184,7 @@ def _independent(numbers: Numbers) -> Table:
 
 def linear(numbers: Numbers, like: Model, point: Table, rng: np.random.Generator) -> Linear | None:
     """The sums around a point; None where simulating its statistics would take too long."""
-    statistics = statistics_of(numbers.model(point, like), numbers, rng)
+    statistics = statistics_at(point, like, numbers, rng)
     if statistics is None:
         return None
     sampling = numbers.total * statistics.covariance
