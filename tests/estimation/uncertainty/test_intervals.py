@@ -487,7 +487,7 @@ def test_shares_that_noise_took_out_of_their_range_are_covered(noise):
     truth = np.outer([1 - share, share], [0.5, 0.5])
     scale = deviation / math.sqrt(2) if noise == "laplace" else deviation
     rng, studies = np.random.default_rng(), 200
-    missed = dict.fromkeys(["share", "pair", "given"], 0)
+    missed, silent = dict.fromkeys(["share", "pair", "given"], 0), 0
     for _ in range(studies):
         draw = rng.laplace if noise == "laplace" else rng.normal
         table = rng.multinomial(people, truth.ravel()).reshape(2, 2) + draw(0, scale, (2, 2))
@@ -499,13 +499,16 @@ def test_shares_that_noise_took_out_of_their_range_are_covered(noise):
         answers = {
             "share": (single.low[1], single.estimate[1], single.high[1], share),
             "pair": _ends(known.probability({"a": "1", "b": "1"}, {}), share / 2),
-            "given": _ends(known.probability({"b": "1"}, {"a": "1"}), 0.5),
+            "given": _ends(known.probability({"b": "1"}, {"a": "0"}), 0.5),
         }
+        hidden = known.probability({"b": "1"}, {"a": "1"})  # of nine people
+        silent += hidden.low is None
         for key, (low, estimate, high, right) in answers.items():
             assert 0 <= low <= estimate <= high <= 1
             assert high - low > deviation / people  # nowhere shorter than the noise
             missed[key] += not low <= right <= high
     assert max(missed.values()) <= binom.isf(1e-7, studies, 0.06), missed
+    assert silent > 0.8 * studies  # it takes noise of more than three deviations to look like more
 
 
 def _ends(answer, right):

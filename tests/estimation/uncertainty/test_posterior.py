@@ -20,7 +20,7 @@ def exact_numbers(model, people):
     pairs = list(combinations(model.schema.names, 2))
     rows = model.sample(10, np.random.default_rng(0), method="independent")
     numbers = numbers_of(model, measure_moments(rows, pf.NON_PRIVATE, names=model.names))
-    statistics = module.statistics_of(model, numbers, np.random.default_rng(0))
+    statistics = statistics_of(model, numbers, np.random.default_rng(0))
     assert len(pairs) == sum(len(scope) == 2 for scope in numbers.scopes)
     return replace(numbers, sums=people * statistics.mean, total=float(people))
 

@@ -235,9 +235,7 @@ class Ratios:
             tops.append(min(max(both[0] + float(a @ sums) / numbers.total, 0.0), bottom))
             bottoms.append(bottom)
             people = np.array([numbers.total_deviation**2])  # its noise moves the constants
-            spreads.append(
-                _powers(variances, a, b, 2) + _powers(people, [both[0]], [base[0]], 2)
-            )
+            spreads.append(_powers(variances, a, b, 2) + _powers(people, [both[0]], [base[0]], 2))
             fourths.append(_powers(variances**2, a, b, 4))
         known = numbers.total, numbers.alike, numbers.laplace
         return cls(*known, *map(np.array, (tops, bottoms, spreads, fourths)))

@@ -89,7 +89,9 @@ class Uncertainty(Counted):
         count = len(schema) * (len(schema) - 1) // 2
         listed = [rows[s] for s in pairs]
         tests = count if self.selected else None
-        return Edges(judged(listed, [seen[s] for s in pairs], level, negligible, tests), level, count)
+        return Edges(
+            judged(listed, [seen[s] for s in pairs], level, negligible, tests), level, count
+        )
 
     def _degrees(self, scope: Scope, place: slice) -> float:
         """How long the tails of a pair's noise are, as degrees of freedom of Student's t."""

@@ -273,9 +273,7 @@ def _as_normal(square: float, size: float, degrees: float) -> float:
     return min(square, float(chdtri(size, max(chance, 1e-300))))
 
 
-def student_degrees(
-    noise: float, sampling: Table, laplace: float, shape: tuple[int, int]
-) -> float:
+def student_degrees(noise: float, sampling: Table, laplace: float, shape: tuple[int, int]) -> float:
     """Of a t law with the fourth moment of a pair's contrasts, when Laplace noise is on each cell.
 
     `noise` is its variance, `sampling` the covariance of the contrasts by sampling. A cell's part s
