@@ -125,8 +125,8 @@ class Counted:
             possible = np.asarray(self.model.marginal([name])) > _IMPOSSIBLE
             share, low, high = share * possible, low * possible, high * possible
         share = np.clip(share / max(float(share.sum()), 1e-300), low, high)
-        parts = (tuple(part.tolist()) for part in (share, low, high))
-        return MarginalInterval(name, *parts)
+        parts = [tuple(part.tolist()) for part in (share, low, high)]
+        return MarginalInterval(name, parts[0], parts[1], parts[2])
 
     def probability(
         self, event: Mapping[str, object], given: Mapping[str, object], level: float = 0.95
@@ -243,9 +243,9 @@ class Ratios:
     @property
     def estimate(self) -> Table:
         """A half where the denominator is zero."""
-        return np.divide(
-            self.top, self.bottom, out=np.full(len(self.top), 0.5), where=self.bottom > 0
-        )
+        found = np.full(len(self.top), 0.5)
+        np.divide(self.top, self.bottom, out=found, where=self.bottom > 0)
+        return found
 
     def reach(self, t: Table, level: float) -> Table:
         """How far numerators may lie from t · denominator; one column of `t` for each ratio."""
