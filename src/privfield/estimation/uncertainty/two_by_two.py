@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from privfield.estimation.uncertainty.coordinates import Numbers
 from privfield.estimation.uncertainty.posterior import Posterior
 from privfield.estimation.uncertainty.tails import beyond, laplace_share, quantile
 from privfield.inference.factors import Table
@@ -107,26 +108,32 @@ def measured(law: Posterior, first: Places, second: Places, both: Places, level:
     """Which edges the noise leaves something of: the strongest might show, and one of 1 be known.
 
     Only margins and the law of the noise enter, nothing of what came out about the edge: so leaving
-    out others does not favour those that noise has lifted. Margins are those that would tell least,
-    within one standard deviation of noise. If there is no edge, a table varies by 4N·ab(1−a)(1−b) +
-    V; where its reach at that level holds all tables with these margins, an interval would hold
-    every strength. A weight's standard error from its own table is to be at most 1.
+    out others does not favour those that noise has lifted. If there is no edge, a table varies by
+    I + V with I = 4N·ab(1−a)(1−b); where its reach at that level holds all tables with these
+    margins, an interval would hold every strength. There, margins are those that would tell least,
+    within one standard deviation of noise. A weight's error √(I + V)/2I is to be at most 1.
     """
     numbers = law.numbers
-    a, b = (_rarer(law, place) for place in (first, second))
-    information = np.maximum(4 * numbers.total * a * (1 - a) * b * (1 - b), _TINY)
-    varying = numbers.alike * information + numbers.variances[both]
+    information, varying = _null(numbers, both, *(_rarer(law, p, 0.0) for p in (first, second)))
+    error = np.sqrt(varying) / (2 * information)
+    a, b = (_rarer(law, place, 1.0) for place in (first, second))
+    varying = _null(numbers, both, a, b)[1]
     share = laplace_share(numbers.variances[both][None], numbers.laplace, varying)
     reach = quantile(level, share) * np.sqrt(varying)
     most = 2 * numbers.total * (np.minimum(a, b) - a * b)  # neither is above a half
-    error = np.sqrt(varying) / (2 * information)
     return np.asarray((reach < most) & (error <= MOST_ERROR))
 
 
-def _rarer(law: Posterior, place: Places) -> Table:
-    """The share of the rarer answer, less one standard deviation of its noise."""
+def _null(numbers: Numbers, both: Places, a: Table, b: Table) -> tuple[Table, Table]:
+    """I, and the variance of an edge's sum, if there is none between answers of shares a and b."""
+    information = np.maximum(4 * numbers.total * a * (1 - a) * b * (1 - b), _TINY)
+    return information, numbers.alike * information + numbers.variances[both]
+
+
+def _rarer(law: Posterior, place: Places, less: float) -> Table:
+    """The share of the rarer answer, less so many standard deviations of its noise."""
     numbers = law.numbers
-    away = np.abs(numbers.sums[place]) + np.sqrt(numbers.variances[place])
+    away = np.abs(numbers.sums[place]) + less * np.sqrt(numbers.variances[place])
     return np.asarray(np.maximum(0.5 - away / numbers.total / math.sqrt(2), 0.0))
 
 
