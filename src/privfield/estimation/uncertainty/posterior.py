@@ -23,6 +23,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from privfield.algebra.definite import evidence, inverse, solve
 from privfield.estimation.uncertainty.coordinates import Numbers, contrast
 from privfield.estimation.uncertainty.statistics import Statistics, statistics_at
 from privfield.inference.factors import Table
@@ -138,8 +139,8 @@ class Posterior:
 
     def information(self) -> Table:
         """Of each coordinate by sampling alone, all others known as well as they are."""
-        inverse = np.linalg.inv(self.at.sampling + self.sites.k)
-        return np.asarray(np.maximum(1 / np.diag(inverse) - np.diag(self.sites.k), _TINY))
+        spread = np.diag(inverse(self.at.sampling + self.sites.k))
+        return np.asarray(np.maximum(1 / spread - np.diag(self.sites.k), _TINY))
 
 
 def posterior(numbers: Numbers, like: Model, rng: np.random.Generator) -> Posterior | None:
@@ -199,7 +200,7 @@ def linear(numbers: Numbers, like: Model, point: Table, rng: np.random.Generator
     varying += numbers.total_deviation**2 * np.outer(statistics.mean, statistics.mean)
     varying[np.diag_indices_from(varying)] += numbers.variances + _TINY * np.trace(varying)
     gap = numbers.sums - numbers.total * statistics.mean
-    weights = np.linalg.solve(varying, np.column_stack([sampling, gap]))
+    weights = solve(varying, np.column_stack([sampling, gap]))
     precision = statistics.correction * sampling @ weights[:, :-1]
     precision = (precision + precision.T) / 2
     shift = statistics.correction * weights[:, :-1].T @ gap + precision @ point
@@ -217,11 +218,10 @@ def start_sites(here: Linear, places: Sequence[slice]) -> Sites:
         inner[place] = True
     for variance in _VARIANCES if places else ():
         k = np.where(inner, 1 / variance, 1 / _FIELD)
-        lower = np.linalg.cholesky(here.precision + np.diag(k))
-        half = np.linalg.solve(lower, here.shift + np.where(inner, 0.0, here.point / _FIELD))
-        value = np.log(k).sum() / 2 - np.log(np.diag(lower)).sum() + half @ half / 2
+        shift = here.shift + np.where(inner, 0.0, here.point / _FIELD)
+        value = float(np.log(k).sum() / 2) + evidence(here.precision + np.diag(k), shift)
         if value > best:
-            best, found = float(value), k
+            best, found = value, k
     slab = min(max(0.25, 1 / float(found[inner].min())), _MOST_SLAB) if places else 0.25
     return Sites(np.diag(found), np.where(inner, 0.0, here.point / _FIELD), slab=slab)
 
@@ -257,8 +257,8 @@ def propagate(
 
 
 def _normal(here: Linear, sites: Sites) -> tuple[Table, Table]:
-    covariance = np.linalg.inv(here.precision + sites.k)
-    return covariance @ (here.shift + sites.h), np.asarray(covariance, np.float64)
+    covariance = inverse(here.precision + sites.k)
+    return covariance @ (here.shift + sites.h), covariance
 
 
 def _alike(places: Sequence[slice]) -> list[NDArray[np.intp]]:
