@@ -171,9 +171,9 @@ def test_a_hopeless_study_is_called_so_to_its_end(call, desk):
     assert code == 0 and "linked" not in out and "3 variables; what is related is likely" in out
     assert "which links stand out" not in err and "more rows or a larger budget are needed." in err
     asked = ("query", "m.pf", "P(a=1 | b=1)")
-    assert "P(a=1 | b=1) is not known (0 to 1, 95%)\n" in call(*asked)[1]
+    assert "P(a=1 | b=1) is not measured: noise would allow any probability\n" in call(*asked)[1]
     told = json.loads(call(*asked, "--json")[1])
-    assert (told["low"], told["high"]) == (0, 1) and 0 <= told["estimate"] <= 1
+    assert told["low"] is told["high"] is None and told["note"].startswith("not measured")
 
 
 def test_a_hopeless_peer_effect_is_called_so(call, desk):

@@ -12,11 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import privfield as pf
+from privfield.estimation.uncertainty.counted import MarginalInterval
 from privfield.estimation.uncertainty.strengths import EdgeInterval
 from privfield.learners.base import attach_card
 from privfield.models.card import Card
 from privfield.reporting import write_report
-from privfield.reporting.drawing import edge_text, look
+from privfield.reporting.content import bars
+from privfield.reporting.drawing import edge_text, look, marginal_text
 from privfield.reporting.edge_table import record
 from privfield.reporting.report import build_page
 from privfield.reporting.sentences import Promise, promise_of, success
@@ -133,6 +135,24 @@ def test_a_hopeless_study_says_one_thing(symptoms):
     assert found.data == {"network": None, "edges": None, "asking": None}
     assert found.text.count("Of 15 pairs of variables none could be measured.") == 1
     assert learner.model_.edges().count("not measured") == 15
+    assert "Noise hides how common each answer is, too." in found.text
+    assert "Each variable on its own" not in found.text
+
+
+def test_a_share_that_noise_hides_is_not_measured():
+    """Beside one that is known: no number, no bar, no interval."""
+    hidden = MarginalInterval("a", (0.4, 0.6), None, None, measured=False)
+    known = MarginalInterval("b", (0.4, 0.6), (0.3, 0.5), (0.5, 0.7))
+    (row,) = bars(hidden, ("no", "yes"), [1])["rows"]
+    assert (row["share"], row["width"], row["interval"], row["low"]) == (
+        "not measured",
+        "0",
+        "",
+        None,
+    )
+    (row,) = bars(known, ("no", "yes"), [1])["rows"]
+    assert (row["share"], row["interval"]) == ("60.0%", "50.0–70.0%")
+    assert marginal_text(hidden) == "not measured" and marginal_text(known) == "40%, 60%"
 
 
 def test_a_table_read_with_other_levels_is_remarked_on(symptoms):

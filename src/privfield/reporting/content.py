@@ -29,6 +29,7 @@ NOTHING = (
     "measured, or privacy noise drowns what was. That is no evidence that they are unrelated. More "
     "records or a larger privacy budget would be needed."
 )
+_NO_SHARES = " Noise hides how common each answer is, too."
 _ORDERS = {1: "single variables", 2: "pairs of variables", 3: "three variables together"}
 
 
@@ -54,7 +55,7 @@ def graph_page(
     page["precision"] = _precision(found)
     picture = None
     central = find_centrality(model, found, level)
-    page["nothing"] = _same_answers(model, found) or (NOTHING if found.hopeless else None)
+    page["nothing"] = _same_answers(model, found) or _nothing(found)
     if not found.hopeless:
         questions = {variable.name: variable.question for variable in model.schema.variables}
         picture = drawing.draw_network(
@@ -79,6 +80,12 @@ def graph_page(
         "asking": page["asking"]["data"] if page.get("asking") else None,
     }
     return page
+
+
+def _nothing(found: Findings) -> str | None:
+    if not found.hopeless:
+        return None
+    return NOTHING + _NO_SHARES * (not any(marginal.measured for marginal in found.marginals))
 
 
 def _same_answers(model: Model, found: Findings) -> str | None:
@@ -212,7 +219,7 @@ def _higher(model: Model) -> Content | None:
 def _marginal_table(
     model: Model, marginals: Sequence[MarginalInterval], level: float
 ) -> Content | None:
-    if not marginals:
+    if not any(marginal.measured for marginal in marginals):
         return None
     intervals = any(marginal.low is not None for marginal in marginals)
     groups, listed = [], 0
@@ -228,7 +235,9 @@ def _marginal_table(
         "heading": "Each variable on its own",
         "text": "How the levels of each variable are shared out, "
         + ("by the released counts." if intervals else "in the model.")
-        + (" Of variables with two levels only the second is shown." if binary else ""),
+        + (" Of variables with two levels only the second is shown." if binary else "")
+        + " “Not measured” is what noise hides altogether."
+        * any(not marginal.measured for marginal in marginals),
         "caption": f"Shares{f', with {level:.0%} intervals' if intervals else ''}",
         "intervals": intervals,
         "groups": groups,

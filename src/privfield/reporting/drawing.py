@@ -158,6 +158,8 @@ def odds(weight: float, edge: EdgeInterval) -> str:
 
 def marginal_text(marginal: MarginalInterval) -> str:
     """The distribution of a variable in one line."""
+    if not marginal.measured:
+        return "not measured"
     return ", ".join(f"{100 * share:.0f}%" for share in marginal.estimate[:6])
 
 

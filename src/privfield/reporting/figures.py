@@ -144,11 +144,12 @@ def _marginals(model: Model, marginals: tuple[MarginalInterval, ...], ax: Axes |
     for marginal in marginals:
         levels = model.schema[marginal.name].levels
         for code in [1] if len(levels) == 2 else range(len(levels)):
-            share = marginal.estimate[code]
+            share = marginal.estimate[code] if marginal.measured else 0.0
             low, high = (
                 share if ends is None else ends[code] for ends in (marginal.low, marginal.high)
             )
-            labels.append(f"{short(marginal.name)} = {short(levels[code])}".replace("$", r"\$"))
+            label = f"{short(marginal.name)} = {short(levels[code])}".replace("$", r"\$")
+            labels.append(label if marginal.measured else f"{label} (not measured)")
             shares.append(share)
             errors.append((max(0.0, share - low), max(0.0, high - share)))
     if len(labels) > _MOST_BARS:

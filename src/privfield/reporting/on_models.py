@@ -14,7 +14,7 @@ import numpy as np
 from privfield.checks import check_level
 from privfield.errors import InputError
 from privfield.estimation.uncertainty.centrality import MOST_VARIABLES, Centrality, centrality_of
-from privfield.estimation.uncertainty.counted import Answer, Counted, counted
+from privfield.estimation.uncertainty.counted import NOT_MEASURED, Answer, Counted, counted
 from privfield.estimation.uncertainty.intervals import plain_edges, probability_from
 from privfield.estimation.uncertainty.strengths import NEGLIGIBLE, Edges, check_negligible
 from privfield.inference.contraction.plan import DEFAULT_MAX_BYTES
@@ -48,9 +48,11 @@ def ask(model: Model, question: str, level: float = 0.95) -> Answer:
         return Answer(0.0, 0.0, 0.0, level)
     found = counted(model, model.measurements)
     answer = None if found is None else _counted(found, asked, level)
-    if answer is not None:
+    if answer is not None and answer.measured:
         return answer
-    if found is not None:
+    if answer is not None:
+        note = NOT_MEASURED
+    elif found is not None:
         note = "no interval: these variables were not counted together"
     elif model.measurements is None:
         note = "no interval: the model holds no measurements that would tell"
@@ -58,6 +60,7 @@ def ask(model: Model, question: str, level: float = 0.95) -> Answer:
         note = "no interval is known for this method"
     if own is None:
         own = _simulated(model, asked)
+    if not small and note != NOT_MEASURED:
         note += f"; from {SIMULATED:,} simulated rows, so good to about two digits"
     return Answer(own, None, None, level, note)
 
@@ -105,6 +108,8 @@ def _counted(found: Counted, question: Question, level: float) -> Answer | None:
     ((name, wanted),) = question.event.items()
     schema = found.model.schema
     share, code = found.marginals(level)[schema.index(name)], schema[name].code(wanted)
+    if not share.measured:
+        return Answer(share.estimate[code], None, None, level, NOT_MEASURED)
     if share.low is None or share.high is None:
         return None
     return Answer(share.estimate[code], share.low[code], share.high[code], level)

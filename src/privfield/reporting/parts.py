@@ -20,7 +20,6 @@ from privfield.words import exact_text
 Content = dict[str, Any]
 
 _UNFOLDED = 8  # levels of a variable that are seen at once
-_USELESS = 0.9  # wide intervals of shares say nothing
 
 
 def common(model: Any, card: Card | None, title: str | None) -> Content:
@@ -93,10 +92,10 @@ def bars(
             "low": None,
             "interval": "",
         }
-        if marginal.low is not None and marginal.high is not None:
+        if not marginal.measured:
+            row |= {"share": "not measured", "width": "0"}
+        elif marginal.low is not None and marginal.high is not None:
             low, high = marginal.low[code], marginal.high[code]
-            if high - low > _USELESS:
-                row |= {"share": "not known", "width": "0"}
             row |= {
                 "interval": f"{100 * low:.1f}–{100 * high:.1f}%",
                 "low": f"{100 * low:.2f}",

@@ -52,5 +52,22 @@ def test_intervals_and_verdicts_hold_in_a_small_grid(grid):
 
 def test_a_hopeless_study_says_that_nothing_was_measured(grid):
     cell = ("ring", 10, 0.4, 0.5, 100, (0.01, 1e-6), "replace-one", "tables", 2)
-    _, (clear, _, _, measured, _) = grid.study(cell, np.random.default_rng())
+    counts, (clear, _, _, measured, _) = grid.study(cell, np.random.default_rng())
     assert clear == measured == 0
+    assert all(asked == 0 for _, asked in counts.values())
+
+
+@pytest.mark.parametrize(("levels", "graph"), [(2, "tree"), (3, "ring")])
+def test_true_models_of_the_grid_are_what_they_say(grid, levels, graph):
+    """Its own list of all states against the package's inference."""
+    truth = grid.true_model(graph, 4, 0.4, 0.2, levels, np.random.default_rng())
+    names = truth.schema.names
+    for pair in [names[:2], (names[3], names[1])]:
+        np.testing.assert_allclose(truth.marginal(pair), truth.model.marginal(pair), atol=1e-9)
+    rare = 1 if levels == 2 else 0
+    for name in names:
+        assert abs(truth.model.marginal([name])[rare] - 0.2) < 1e-4
+    edges = [abs(value) for value in truth.strengths.values() if value]
+    np.testing.assert_allclose(edges, [0.4] * (3 if graph == "tree" else 4), atol=1e-9)
+    rows = truth.sample(20_000, np.random.default_rng())
+    assert abs((rows[:, 0] == rare).mean() - 0.2) < 6 * 0.4 / 20_000**0.5  # chance 2e-9

@@ -22,7 +22,13 @@ from privfield.estimation.uncertainty.intervals import (
     uncertainty,
 )
 from privfield.estimation.uncertainty.statistics import parity_moments, statistics_of
-from privfield.estimation.uncertainty.strengths import EdgeInterval, edge_interval, judged
+from privfield.estimation.uncertainty.strengths import (
+    EdgeInterval,
+    _as_normal,
+    edge_interval,
+    judged,
+    student_degrees,
+)
 from privfield.inference.sampling.dense import ising_states
 
 MIXED = pf.Schema({"a": 2, "b": pf.Bins([0, 1, 2, 3]), "c": ["x", "y", "z"], "d": ["no", "yes"]})
@@ -487,7 +493,7 @@ def test_shares_that_noise_took_out_of_their_range_are_covered(noise):
     truth = np.outer([1 - share, share], [0.5, 0.5])
     scale = deviation / math.sqrt(2) if noise == "laplace" else deviation
     rng, studies = np.random.default_rng(), 200
-    missed = dict.fromkeys(["share", "pair", "given"], 0)
+    missed, silent = dict.fromkeys(["share", "pair", "given"], 0), 0
     for _ in range(studies):
         draw = rng.laplace if noise == "laplace" else rng.normal
         table = rng.multinomial(people, truth.ravel()).reshape(2, 2) + draw(0, scale, (2, 2))
@@ -499,13 +505,16 @@ def test_shares_that_noise_took_out_of_their_range_are_covered(noise):
         answers = {
             "share": (single.low[1], single.estimate[1], single.high[1], share),
             "pair": _ends(known.probability({"a": "1", "b": "1"}, {}), share / 2),
-            "given": _ends(known.probability({"b": "1"}, {"a": "1"}), 0.5),
+            "given": _ends(known.probability({"b": "1"}, {"a": "0"}), 0.5),
         }
+        hidden = known.probability({"b": "1"}, {"a": "1"})  # of nine people
+        silent += hidden.low is None
         for key, (low, estimate, high, right) in answers.items():
             assert 0 <= low <= estimate <= high <= 1
             assert high - low > deviation / people  # nowhere shorter than the noise
             missed[key] += not low <= right <= high
     assert max(missed.values()) <= binom.isf(1e-7, studies, 0.06), missed
+    assert silent > 0.8 * studies  # it takes noise of more than three deviations to look like more
 
 
 def _ends(answer, right):
@@ -552,3 +561,64 @@ def test_what_chains_simulate_is_taken_where_the_law_stands(monkeypatch):
     ]
     estimates, truth = np.array(found).T
     assert np.abs(estimates - truth).max() < 0.15  # nine standard errors
+
+
+@pytest.mark.parametrize(("scale", "hidden"), [(340.0, False), (380.0, True)])
+def test_noise_that_reaches_everywhere_leaves_no_interval(scale, hidden):
+    """A share of 1,000 has half the noise of two cells: 1.96·√½·scale is to be below 500.
+
+    It is the law that decides: whatever came out, there is an interval, or there is none.
+    """
+    schema = pf.Schema({"a": 2})
+    model = pf.MarkovRandomField(schema, [("a",)], [np.array([0.0, 1.0])])
+    for yes in (-500.0, 20.0, 500.0, 1700.0):
+        m = pf.Measurements.from_tables(
+            schema, [("a",)], [[1000 - yes, yes]], noise="gaussian", scale=scale, total=1000
+        )
+        (found,) = counted(model, m).marginals()
+        answer = counted(model, m).probability({"a": "1"}, {})
+        limit = 1.96 * math.sqrt(scale**2 / 2 + 1000 / 4) >= 500
+        assert limit is hidden
+        assert (found.low is None) is hidden and found.measured is not hidden
+        assert (answer.low is None) is hidden and answer.measured is not hidden
+        if hidden:  # what is shown is what the model says
+            np.testing.assert_allclose(found.estimate, model.marginal(["a"]), rtol=1e-12)
+            assert repr(answer).startswith("not measured")
+        else:
+            assert found.high[1] - found.low[1] < 1
+
+
+def test_pairs_that_no_link_could_lift_out_of_the_noise_are_not_measured():
+    """Half and half of 1,000: N/2 is the farthest sum, 1.96 times its deviation the reach."""
+    schema = pf.Schema({"a": 2, "b": 2})
+    model = pf.MarkovRandomField(schema, [("a", "b")], [np.zeros((2, 2))])
+    for together, verdicts in [(0.0, {"uncertain"}), (250.0, {"clear", "uncertain"})]:
+        table = 250 + together * np.array([[1, -1], [-1, 1]])
+        for scale, expected in [(100.0, verdicts), (400.0, {"not measured"})]:
+            m = pf.Measurements.from_tables(
+                schema, [("a", "b")], [table], noise="gaussian", scale=scale, total=1000
+            )
+            (edge,) = uncertainty(model, m).edges()
+            assert edge.verdict in expected, (together, scale)
+
+
+@pytest.mark.parametrize("levels", [3, 4])
+def test_tails_of_laplace_noise_on_tables(levels):
+    """The chance of a link in noise alone, where each cell has Laplace noise: near 0.5% of 20,000.
+
+    The normal law would reject more than twice as often; limits are seven errors wide.
+    """
+    from scipy.stats import chi2
+
+    rng, studies, scale, people = np.random.default_rng(), 20_000, 60.0, 2_000
+    rows = np.kron(contrasts(levels), contrasts(levels))
+    sampling = people / levels**2 * np.eye(rows.shape[1])
+    degrees = student_degrees(2 * scale**2, sampling, 0.5, (levels, levels))
+    noise = rng.laplace(0, scale, (studies, len(rows))) @ rows
+    noise += math.sqrt(people) / levels * rng.standard_normal(noise.shape)
+    squares = (noise**2).sum(axis=1) / (2 * scale**2 + people / levels**2)
+    size = rows.shape[1]
+    limit = chi2.isf(0.005, size)
+    adjusted = np.mean([_as_normal(x, size, degrees) > limit for x in squares[squares > limit]])
+    rate, plain = adjusted * np.mean(squares > limit), np.mean(squares > limit)
+    assert 0.001 < rate < 0.0105 < plain

@@ -11,6 +11,7 @@ import privfield as pf
 from privfield.estimation.uncertainty import posterior as module
 from privfield.estimation.uncertainty.coordinates import coordinates, numbers_of
 from privfield.estimation.uncertainty.posterior import Linear, Sites, posterior
+from privfield.estimation.uncertainty.statistics import statistics_at, statistics_of
 from privfield.estimation.uncertainty.two_by_two import curves
 from releases import measure_moments
 
@@ -20,7 +21,7 @@ def exact_numbers(model, people):
     pairs = list(combinations(model.schema.names, 2))
     rows = model.sample(10, np.random.default_rng(0), method="independent")
     numbers = numbers_of(model, measure_moments(rows, pf.NON_PRIVATE, names=model.names))
-    statistics = module.statistics_of(model, numbers, np.random.default_rng(0))
+    statistics = statistics_of(model, numbers, np.random.default_rng(0))
     assert len(pairs) == sum(len(scope) == 2 for scope in numbers.scopes)
     return replace(numbers, sums=people * statistics.mean, total=float(people))
 
@@ -104,3 +105,50 @@ def test_an_empty_cell_has_no_lower_end():
     (edge,) = uncertainty(pf.estimate(m), m).edges()
     assert edge.low == -math.inf and 0 < edge.high < 1
     assert edge.low <= edge.estimate <= edge.high and edge.verdict == "uncertain"
+
+
+def test_statistics_of_yes_no_variables_come_from_coordinates_alone():
+    """As from the model with these coordinates; of an odd number of variables, too."""
+    rng = np.random.default_rng(3)
+    for size in (2, 5):
+        model = pf.IsingModel(np.zeros((size, size)))
+        rows = model.sample(10, rng, method="independent")
+        numbers = numbers_of(model, measure_moments(rows, pf.NON_PRIVATE, names=model.names))
+        point = rng.standard_normal(numbers.size)
+        found = statistics_at(point, model, numbers, rng)
+        whole = numbers.model(point, model)
+        for (scope, place), mean in zip(numbers.places(), found.mean, strict=True):
+            table = whole.marginal([model.names[v] for v in scope])
+            signs = np.array([-1, 1]) if len(scope) == 1 else np.array([[1, -1], [-1, 1]])
+            assert place.stop == place.start + 1
+            assert math.isclose(mean, (table * signs).sum() * 2 ** (-len(scope) / 2), abs_tol=1e-12)
+
+
+def test_shrunk_links_widen_what_is_said_about_others():
+    """Two coordinates, each pulled to zero: against the pull and its variance in closed form."""
+    precision, k = np.array([[4.0, 3.5], [3.5, 4.0]]), 5.0
+    model = pf.IsingModel(np.zeros((3, 3)))
+    rows = model.sample(10, np.random.default_rng(0), method="independent")
+    numbers = numbers_of(model, measure_moments(rows, pf.NON_PRIVATE, names=model.names))
+    numbers = replace(numbers, scopes=((0, 1), (0, 2)), sums=np.zeros(2), variances=np.zeros(2))
+    covariance = np.linalg.inv(precision + k * np.eye(2))
+    # by columns: what is left of the covariance without the factor of one of them
+    first, second = (
+        np.linalg.inv(precision + np.diag(left))[i] for i, left in enumerate([[0, k], [k, 0]])
+    )
+    for truth, wider in [([0.0, 3.0], True), ([0.0, 0.0], False)]:
+        shift = precision @ np.array(truth)
+        here = Linear(np.zeros(2), None, precision, precision, shift, 0.0)
+        sites = Sites(k * np.eye(2), np.zeros(2))
+        law = module.Posterior(numbers, here, sites, covariance @ shift, covariance)
+        mean, found = law.widened(slice(0, 1))
+        assert math.isclose(mean[0], first @ shift, abs_tol=1e-12)
+        pull = k * first[1] * (second @ shift)
+        error = (k * first[1]) ** 2 * (second @ precision @ second)
+        more = max(0.0, pull**2 - error - k * first[1] ** 2)
+        assert bool(more > 0) is wider
+        assert math.isclose(found[0, 0], first[0] + more, rel_tol=1e-9)
+    loose = Sites(0.1 * np.eye(2), np.zeros(2))  # hardly any shrinking: nothing to add
+    covariance = np.linalg.inv(precision + loose.k)
+    law = module.Posterior(numbers, here, loose, covariance @ shift, covariance)
+    np.testing.assert_array_equal(law.widened(slice(0, 1))[1], law.alone(slice(0, 1))[1])

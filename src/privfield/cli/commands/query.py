@@ -14,7 +14,8 @@ HELP = """Answer a question about a model. Costs no privacy.
 Example:  [bold]privfield query model.pf "P(low mood=yes | age=40-65, worry=no)"[/bold]
 
 The interval covers sampling and privacy noise together. There is none for variables that were not
-counted together, nor where the model file holds no measurements that could tell.
+counted together, nor where the model file holds no measurements that could tell. What noise hides
+altogether is "not measured".
 """
 
 
@@ -42,8 +43,10 @@ def query(
         say_json(value)
         return
     say_stamp(found.stamp)
-    if answer.low is None or answer.high is None:
+    if not answer.measured:
+        say(f"{asked} is {answer!r}")
+    elif answer.low is None or answer.high is None:
         say(f"{asked} = {answer.estimate:.4g}")
         note(f"{answer.note[:1].upper()}{answer.note[1:]}.")
     else:
-        say(f"{asked} {'is' if answer.says_nothing else '='} {answer!r}")
+        say(f"{asked} = {answer!r}")

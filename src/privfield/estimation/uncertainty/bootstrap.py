@@ -74,6 +74,9 @@ class Bootstrap:
         check_level(level)
         probability_from(self.model, event, given or {})  # refuses what cannot be asked
         found = self.known.probability(event, given or {}, level)
+        if found is not None and not found.measured:  # any probability is possible
+            middle, low, high = (np.asarray(x) for x in (found.estimate, 0.0, 1.0))
+            return Interval(middle, low, high, level)
         if found is None or found.low is None or found.high is None:
             return self.interval(lambda m: probability_from(m, event, given or {}), level)
         middle, low, high = (np.asarray(x) for x in (found.estimate, found.low, found.high))

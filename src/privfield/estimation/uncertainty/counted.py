@@ -8,13 +8,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from privfield.checks import check_level
-from privfield.estimation.uncertainty.coordinates import Numbers, contrasts, numbers_of
+from privfield.estimation.uncertainty.coordinates import Numbers, Scope, contrasts, numbers_of
 from privfield.estimation.uncertainty.tails import laplace_share, quantile
 from privfield.html import text_html
 from privfield.inference.factors import Table
@@ -24,16 +25,25 @@ from privfield.models.mrf import MarkovRandomField
 _IMPOSSIBLE = 1e-12  # shares up to this are those of levels that cannot occur
 _GRID = 501  # trial values of a probability
 _HALVINGS = 30  # of a step between them
+_TRIALS = 21  # of those for which it is asked whether noise reaches everywhere
+
+Linear = tuple[float, Table]  # a probability as constant + weights · mean of the statistics
+
+NOT_MEASURED = "not measured: noise would allow any probability"
 
 
 @dataclass(frozen=True)
 class MarginalInterval:
-    """The probability of each level of a variable, with the ends of an interval where known."""
+    """The probability of each level of a variable, with the ends of an interval where known.
+
+    Where noise hides a variable altogether it was not `measured`: the estimate is the model's.
+    """
 
     name: str
     estimate: tuple[float, ...]
     low: tuple[float, ...] | None
     high: tuple[float, ...] | None
+    measured: bool = True
 
 
 @dataclass(frozen=True)
@@ -47,15 +57,16 @@ class Answer:
     note: str = ""  # why there is no interval
 
     @property
-    def says_nothing(self) -> bool:
-        """Whether every probability is possible."""
-        return self.low is not None and self.high is not None and self.high - self.low >= 1
+    def measured(self) -> bool:
+        """False where noise reaches over all probabilities: `estimate` is the model's guess."""
+        return self.note != NOT_MEASURED
 
     def __repr__(self) -> str:
+        if not self.measured:
+            return self.note
         if self.low is None or self.high is None:
             return f"{self.estimate:.4g} ({self.note or 'no interval is known'})"
-        shown = "not known" if self.says_nothing else f"{self.estimate:.4g}"
-        return f"{shown} ({self.low:.4g} to {self.high:.4g}, {self.level:.0%})"
+        return f"{self.estimate:.4g} ({self.low:.4g} to {self.high:.4g}, {self.level:.0%})"
 
     def _repr_html_(self) -> str:
         return text_html(repr(self))
@@ -91,36 +102,60 @@ class Counted:
     def marginals(self, level: float = 0.95) -> tuple[MarginalInterval, ...]:
         """The distribution of each variable, from its own released table, which is unbiased."""
         check_level(level)
-        found = []
-        for position, variable in enumerate(self.model.schema.variables):
-            cells = [self._weights({position: code}) for code in range(len(variable.levels))]
-            if None in cells:
-                found.append(known_marginal(self.model, variable.name))
-                continue
+        schema, asked = self.model.schema, []
+        for position, variable in enumerate(schema.variables):
             base = self._base({}, [position])
-            answers = [self._ratio(cell, base, level) for cell in cells if cell is not None]
-            share, low, high = np.array([[x.estimate, x.low, x.high] for x in answers]).T
-            if self.model.schema.forbidden:
-                possible = np.asarray(self.model.marginal([variable.name])) > _IMPOSSIBLE
-                share, low, high = share * possible, low * possible, high * possible
-            share = np.clip(share / max(float(share.sum()), 1e-300), low, high)
-            parts = (tuple(part.tolist()) for part in (share, low, high))
-            found.append(MarginalInterval(variable.name, *parts))
-        return tuple(found)
+            cells = [self._weights({position: code}) for code in range(len(variable.levels))]
+            asked.append([(cell, base) for cell in cells if cell is not None])
+        answers = iter(self._ratios([pair for own in asked for pair in own], level))
+        return tuple(
+            self._marginal(variable.name, [next(answers) for _ in own])
+            for variable, own in zip(schema.variables, asked, strict=True)
+        )
+
+    def _marginal(self, name: str, levels: Sequence[Answer]) -> MarginalInterval:
+        """From an answer for each level; none where the variable was not counted."""
+        if not levels:
+            return known_marginal(self.model, name)
+        if any(x.low is None for x in levels):
+            own = known_marginal(self.model, name)
+            return MarginalInterval(name, own.estimate, None, None, measured=False)
+        share, low, high = np.array([[x.estimate, x.low, x.high] for x in levels]).T
+        if self.model.schema.forbidden:
+            possible = np.asarray(self.model.marginal([name])) > _IMPOSSIBLE
+            share, low, high = share * possible, low * possible, high * possible
+        share = np.clip(share / max(float(share.sum()), 1e-300), low, high)
+        parts = [tuple(part.tolist()) for part in (share, low, high)]
+        return MarginalInterval(name, parts[0], parts[1], parts[2])
 
     def probability(
         self, event: Mapping[str, object], given: Mapping[str, object], level: float = 0.95
     ) -> Answer | None:
         """P(event | given) from the sums of variables that were counted together; else None."""
+        return self.probabilities([(event, given)], level)[0]
+
+    def probabilities(
+        self,
+        asked: Sequence[tuple[Mapping[str, object], Mapping[str, object]]],
+        level: float = 0.95,
+    ) -> list[Answer | None]:
+        """P(event | given) of each pair of them."""
+        found = [self._asked(event, given) for event, given in asked]
+        answers = iter(self._ratios([ratio for ratio in found if ratio is not None], level))
+        return [None if ratio is None else next(answers) for ratio in found]
+
+    def _asked(
+        self, event: Mapping[str, object], given: Mapping[str, object]
+    ) -> tuple[Linear, Linear] | None:
         schema = self.model.schema
         asked = {schema.index(n): schema[n].code(v) for n, v in {**given, **event}.items()}
         known = {schema.index(n): schema[n].code(v) for n, v in given.items()}
         both = self._weights(asked)
         if both is None:
             return None
-        return self._ratio(both, self._base(known, [v for v in asked if v not in known]), level)
+        return both, self._base(known, [v for v in asked if v not in known])
 
-    def _base(self, known: Mapping[int, int], asked: Sequence[int]) -> tuple[float, Table]:
+    def _base(self, known: Mapping[int, int], asked: Sequence[int]) -> Linear:
         """What a probability is a share of: people with the known levels who answered.
 
         A gap is a level that was counted, of one variable at a time, and that the model lacks.
@@ -133,12 +168,17 @@ class Counted:
                 constant, weights = constant - gap[0], weights - gap[1]
         return constant, weights
 
-    def _weights(self, cell: Mapping[int, int]) -> tuple[float, Table] | None:
+    @cached_property
+    def _spots(self) -> tuple[dict[Scope, slice], dict[Scope, Scope]]:
+        """Where the coordinates of each scope are, and scopes by their variables in order."""
+        spots = dict(self.numbers.places())
+        return spots, {tuple(sorted(scope)): scope for scope in spots}
+
+    def _weights(self, cell: Mapping[int, int]) -> Linear | None:
         """A cell's probability as constant + weights · mean of the statistics."""
-        shape, spots = self.numbers.shape, dict(self.numbers.places())
+        shape, (spots, order) = self.numbers.shape, self._spots
         weights = np.zeros(self.numbers.size)
         variables = sorted(cell)
-        order = {tuple(sorted(scope)): scope for scope in spots}
         for size in range(1, len(variables) + 1):
             for part in combinations(variables, size):
                 if part not in order:
@@ -150,42 +190,124 @@ class Counted:
                 weights[spots[order[part]]] = row / away
         return 1 / math.prod(shape[v] for v in variables), weights
 
-    def _ratio(self, both: tuple[float, Table], base: tuple[float, Table], level: float) -> Answer:
-        """All t for which (numerator − t · denominator) is within its error of zero.
+    def _ratios(self, asked: Sequence[tuple[Linear, Linear]], level: float) -> list[Answer]:
+        """One for each pair of a numerator and a denominator."""
+        if not asked:
+            return []
+        found = Ratios.of(self.numbers, asked)
+        ends = found.ends(level)
+        rows = zip(found.estimate, *ends, found.are_hidden(level), strict=True)
+        return [
+            Answer(float(at), None, None, level, NOT_MEASURED)
+            if hidden
+            else Answer(float(at), float(low), float(high), level)
+            for at, low, high, hidden in rows
+        ]
 
-        After Fieller (1954), with the sampling error that goes with t, as in Wilson's interval
-        (1927): a cell that came out empty may not be. Noise that takes the numerator out of its
-        range, from 0 to the denominator, counts as the nearest possible: that can only widen the
-        set, which would be empty if noise went far, and says nothing for a denominator below 0.
+
+@dataclass(frozen=True, eq=False)
+class Ratios:
+    """Shares t of a denominator, each with what (numerator − t · denominator) may be off.
+
+    After Fieller (1954), with the sampling error that goes with t, as in Wilson's interval (1927):
+    a cell that came out empty may not be. Noise that takes the numerator out of its range, from 0
+    to the denominator, counts as the nearest possible: that can only widen the set, which would be
+    empty if noise went far.
+    """
+
+    total: float
+    alike: float
+    laplace: float
+    top: Table
+    bottom: Table
+    spread: Table  # coefficients of t⁰, t¹, t²: the variance of noise, in people²
+    fourth: Table  # coefficients of t⁰ … t⁴: Σ of squared variances of its parts
+
+    @classmethod
+    def of(cls, numbers: Numbers, asked: Sequence[tuple[Linear, Linear]]) -> Ratios:
+        """From probabilities as constant + weights · mean of the statistics."""
+        tops, bottoms, spreads, fourths = [], [], [], []
+        for both, base in asked:
+            used = np.flatnonzero((both[1] != 0) | (base[1] != 0))
+            sums, variances = numbers.sums[used], numbers.variances[used]
+            a, b = both[1][used], base[1][used]
+            bottom = max(base[0] + float(b @ sums) / numbers.total, 0.0)
+            tops.append(min(max(both[0] + float(a @ sums) / numbers.total, 0.0), bottom))
+            bottoms.append(bottom)
+            people = np.array([numbers.total_deviation**2])  # its noise moves the constants
+            spreads.append(_powers(variances, a, b, 2) + _powers(people, [both[0]], [base[0]], 2))
+            fourths.append(_powers(variances**2, a, b, 4))
+        known = numbers.total, numbers.alike, numbers.laplace
+        return cls(*known, *map(np.array, (tops, bottoms, spreads, fourths)))
+
+    @property
+    def estimate(self) -> Table:
+        """A half where the denominator is zero."""
+        found = np.full(len(self.top), 0.5)
+        np.divide(self.top, self.bottom, out=found, where=self.bottom > 0)
+        return found
+
+    def reach(self, t: Table, level: float) -> Table:
+        """How far numerators may lie from t · denominator; one column of `t` for each ratio."""
+        people = self.alike * np.minimum(self.bottom, 1.0) * t * (1 - t) * self.total
+        variance = np.maximum(_polynomial(self.spread, t), 0.0) + people
+        fourth = np.maximum(_polynomial(self.fourth, t), 0.0) if self.laplace else 0.0 * t
+        return np.asarray(
+            quantile(level, laplace_share(fourth, self.laplace, variance))
+            * np.sqrt(variance)
+            / self.total
+        )
+
+    def are_hidden(self, level: float) -> Table:
+        """Which have no interval, by the law of the noise: it reaches over all of [0, 1].
+
+        Either both ends could be in one set, or there is a truth t that no outcome would exclude.
         """
-        numbers, used = self.numbers, np.flatnonzero((both[1] != 0) | (base[1] != 0))
-        both, base = (both[0], both[1][used]), (base[0], base[1][used])
-        sums = numbers.sums[used]
-        top, bottom = (float(c + w @ sums / numbers.total) for c, w in (both, base))
-        bottom = max(bottom, 0.0)
-        top = min(max(top, 0.0), bottom)
-        estimate = top / bottom if bottom > 0 else 0.5
+        t = np.linspace(0, 1, _TRIALS)[:, None]
+        reach = self.reach(t, level)
+        always = (reach >= np.maximum(t, 1 - t) * self.bottom).any(axis=0)
+        return np.asarray(always | (reach[0] + reach[-1] >= self.bottom))
+
+    def ends(self, level: float) -> tuple[Table, Table]:
+        """The least and the largest t that is within its error."""
 
         def holds(t: Table) -> Table:
-            weights = both[1][:, None] - t * base[1][:, None]
-            own = numbers.variances[used][:, None] * weights**2
-            spread = own.sum(axis=0)
-            spread += (numbers.total_deviation * (sums @ weights) / numbers.total) ** 2
-            people = numbers.alike * min(bottom, 1.0) * t * (1 - t) * numbers.total
-            variance = spread + people
-            reach = quantile(level, laplace_share(own, numbers.laplace, variance))
-            close = np.abs(top - t * bottom) <= reach * np.sqrt(variance) / numbers.total
-            return np.asarray(close)
+            return np.asarray(np.abs(self.top - t * self.bottom) <= self.reach(t, level))
 
-        grid = np.linspace(0, 1, _GRID)
-        accepted = np.append(grid[holds(grid)], estimate)
-        ends = np.array([accepted.min(), accepted.max()])
-        past = np.clip(ends + np.array([-1, 1]) / (_GRID - 1), 0, 1)
+        estimate = self.estimate
+        grid = np.linspace(0, 1, _GRID)[:, None]
+        inside = holds(grid)
+        ends = np.stack(
+            [
+                np.minimum(estimate, np.where(inside, grid, 1.0).min(axis=0)),
+                np.maximum(estimate, np.where(inside, grid, 0.0).max(axis=0)),
+            ]
+        )
+        past = np.clip(ends + np.array([[-1], [1]]) / (_GRID - 1), 0, 1)
         for _ in range(_HALVINGS):  # rare answers and many people need finer steps
             middle = (ends + past) / 2
             inside = holds(middle)
             ends, past = np.where(inside, middle, ends), np.where(inside, past, middle)
-        return Answer(estimate, float(ends[0]), float(ends[1]), level)
+        return ends[0], ends[1]
+
+
+def _powers(weights: Table, a: Any, b: Any, order: int) -> Table:
+    """The coefficients of Σ w (a − t·b)^order in t."""
+    a, b = np.asarray(a), np.asarray(b)
+    return np.array(
+        [
+            math.comb(order, k) * float((weights * a ** (order - k) * (-b) ** k).sum())
+            for k in range(order + 1)
+        ]
+    )
+
+
+def _polynomial(coefficients: Table, t: Table) -> Table:
+    """Horner's rule, with a row of coefficients for each column of `t`."""
+    found = coefficients[:, -1] + 0 * t
+    for k in range(coefficients.shape[1] - 2, -1, -1):
+        found = found * t + coefficients[:, k]
+    return np.asarray(found)
 
 
 def counted(model: Model, measurements: Any) -> Counted | None:

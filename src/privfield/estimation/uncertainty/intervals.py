@@ -40,8 +40,9 @@ from privfield.estimation.uncertainty.strengths import (
     null_error,
     plain_edge,
     structural,
+    student_degrees,
 )
-from privfield.estimation.uncertainty.two_by_two import Curves, Places, curves, null_deviation
+from privfield.estimation.uncertainty.two_by_two import MOST_ERROR, Curves, Places, curves, measured
 from privfield.estimation.uncertainty.zeros import is_determined, undetermined
 from privfield.inference.factors import Table
 from privfield.mechanisms.items.sums import ItemSums, PooledItems
@@ -50,7 +51,6 @@ from privfield.models.mrf import MarkovRandomField
 
 MOST_PARAMETERS = 2000  # beyond, simulating their covariance takes minutes
 _MOST_CLIQUES = 5000
-_MOST_ERROR = 1.0  # of a strength: beyond, a pair was not measured
 _KNOWN_ERROR, _WIDE = 0.6, 4.0  # of a strength; prior variance of a coordinate in draws
 _MOST_DRAWN = 0.25  # median error of strengths: beyond, intervals from draws were too short
 
@@ -77,39 +77,51 @@ class Uncertainty(Counted):
             s: plain_edge(schema, s, fitted[spots[s]]) for s in pairs
         }
         known = [s for s in pairs if s not in fixed and is_determined(self.free, spots[s])]
-        errors: dict[Scope, float] = dict.fromkeys(pairs, 0.0)
+        seen: dict[Scope, bool] = dict.fromkeys(pairs, True)
         by_curve = [s for s in known if numbers.cells(s) == 4 and all((v,) in spots for v in s)]
         if by_curve:
-            self._yes_no(by_curve, rows, errors, level)
+            self._yes_no(by_curve, rows, seen, level)
         for scope in set(known) - set(by_curve):
-            law = self.law.alone(spots[scope])
-            rows[scope] = edge_interval(rows[scope], schema, scope, law, level)
-            errors[scope] = null_error(law[1], scope, numbers.shape)
-        measured = [errors[s] <= _MOST_ERROR for s in pairs]
+            law = self.law.widened(spots[scope])
+            degrees = self._degrees(scope, spots[scope])
+            rows[scope] = edge_interval(rows[scope], schema, scope, law, level, degrees)
+            seen[scope] = null_error(law[1], scope, numbers.shape) <= MOST_ERROR
         count = len(schema) * (len(schema) - 1) // 2
         listed = [rows[s] for s in pairs]
         tests = count if self.selected else None
-        return Edges(judged(listed, measured, level, negligible, tests), level, count)
+        return Edges(
+            judged(listed, [seen[s] for s in pairs], level, negligible, tests), level, count
+        )
+
+    def _degrees(self, scope: Scope, place: slice) -> float:
+        """How long the tails of a pair's noise are, as degrees of freedom of Student's t."""
+        numbers = self.numbers
+        if not numbers.laplace:
+            return math.inf
+        sampling = numbers.alike * self.law.at.sampling[place, place]
+        shape = numbers.shape[scope[0]], numbers.shape[scope[1]]
+        noise = float(numbers.variances[place].mean())
+        return student_degrees(noise, sampling, numbers.laplace, shape)
 
     def _yes_no(
         self,
         pairs: Sequence[Scope],
         rows: dict[Scope, EdgeInterval],
-        errors: dict[Scope, float],
+        seen: dict[Scope, bool],
         level: float,
     ) -> None:
         where = self._where(pairs)
         found = curves(self.law, *where)
         ends = [end / 2 for end in found.interval(level)]
         chances = found.chance().tolist()
-        for number, (scope, error) in enumerate(
-            zip(pairs, null_deviation(self.law, *where).tolist(), strict=True)
+        for number, (scope, known) in enumerate(
+            zip(pairs, measured(self.law, *where, level).tolist(), strict=True)
         ):
             middle, low, high = (float(end[number]) for end in ends)
             rows[scope] = replace(
                 rows[scope], estimate=middle, low=low, high=high, p=chances[number]
             )
-            errors[scope] = error
+            seen[scope] = known
 
     def curves(self, pairs: Sequence[Scope]) -> Curves:
         """Of the tables of yes/no variables."""

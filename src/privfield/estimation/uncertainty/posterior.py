@@ -18,12 +18,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privfield.algebra.definite import evidence, inverse, solve
 from privfield.estimation.uncertainty.coordinates import Numbers, contrast
-from privfield.estimation.uncertainty.statistics import Statistics, statistics_of
+from privfield.estimation.uncertainty.statistics import Statistics, statistics_at
 from privfield.inference.factors import Table
 from privfield.models.base import Model
 
@@ -39,6 +41,7 @@ _NEAR = 0.01  # variances of the law
 _WORSE = 1.2
 _ASTRAY = 10.0  # standard deviations of the misfit of sums that are explained
 _TINY = 1e-12
+_LEANING = 0.2  # of the variance of most pairs: assumptions about others
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,14 +86,61 @@ class Posterior:
         """Mean and covariance of some coordinates, without their own factor."""
         return _cavity(self.mean, self.covariance, self.sites, place)
 
+    def widened(self, place: slice) -> tuple[Table, Table]:
+        """As `alone`, with what shrinking the others may do to these coordinates.
+
+        Their factors K pull by b = R′(h − Kθ) where others are θ, R being the columns of the
+        covariance that belong to `place`. The law expects b² = R′KR. By the unshrunk estimates of
+        the others, b² less what their own errors add may be larger, as for pairs without a link
+        between strong links that noise half hides: then so is the variance. It matters where the
+        law leans on its assumptions: where they make a fifth of the variance of most pairs.
+        """
+        mean, covariance = self.alone(place)
+        if self._pulls is None:
+            return mean, covariance
+        pull, noise, data = self._pulls
+        own, expected = pull[place], noise[place, place] + covariance - data[place, place]
+        weights = np.linalg.solve(covariance, np.column_stack([own, expected]))
+        length = float(own @ weights[:, 0])
+        excess = length - float(np.trace(weights[:, 1:]))
+        if excess > 0:
+            covariance = covariance + excess / length * np.outer(own, own)
+        return mean, covariance
+
+    @cached_property
+    def _pulls(self) -> tuple[Table, Table, Table] | None:
+        """b by the unshrunk means of others, its covariance, and that of R′u, the part by data."""
+        k, h = self.sites.k, self.sites.h
+        places = [place for _, place in self.numbers.places() if place.stop > place.start]
+        inner = [p for s, p in self.numbers.places() if len(s) > 1 and p.stop > p.start]
+        columns, unshrunk = np.empty_like(k), np.zeros(len(h))
+        for place in places:
+            own = np.eye(place.stop - place.start) - k[place, place] @ self.covariance[place, place]
+            columns[:, place] = np.linalg.solve(own.T, self.covariance[:, place].T).T
+        data = columns.T @ self.at.precision @ columns
+        by_data = [np.trace(data[place, place]) / np.trace(self.alone(place)[1]) for place in inner]
+        if 1 - float(np.median(by_data or [1.0])) < _LEANING:
+            return None
+        pulled, shift = np.zeros_like(k), np.zeros(len(h))
+        for place in inner:
+            unshrunk[place] = self.alone(place)[0]
+            shift[place] = h[place]
+            pulled[place] = k[place, place] @ columns[place]
+        own_shift = np.zeros(len(h))
+        for place in places:
+            own_shift[place] = columns[place, place].T @ shift[place]
+            pulled[place, place] = 0
+        pull = columns.T @ shift - own_shift - pulled.T @ unshrunk
+        return pull, pulled.T @ data @ pulled, data
+
     def with_factors(self, k: Table, h: Table) -> tuple[Table, Table]:
         """Mean and covariance of all coordinates, with other factors for them."""
         return _normal(self.at, Sites(k, h))
 
     def information(self) -> Table:
         """Of each coordinate by sampling alone, all others known as well as they are."""
-        inverse = np.linalg.inv(self.at.sampling + self.sites.k)
-        return np.asarray(np.maximum(1 / np.diag(inverse) - np.diag(self.sites.k), _TINY))
+        spread = np.diag(inverse(self.at.sampling + self.sites.k))
+        return np.asarray(np.maximum(1 / spread - np.diag(self.sites.k), _TINY))
 
 
 def posterior(numbers: Numbers, like: Model, rng: np.random.Generator) -> Posterior | None:
@@ -142,7 +192,7 @@ def _independent(numbers: Numbers) -> Table:
 
 def linear(numbers: Numbers, like: Model, point: Table, rng: np.random.Generator) -> Linear | None:
     """The sums around a point; None where simulating its statistics would take too long."""
-    statistics = statistics_of(numbers.model(point, like), numbers, rng)
+    statistics = statistics_at(point, like, numbers, rng)
     if statistics is None:
         return None
     sampling = numbers.total * statistics.covariance
@@ -150,7 +200,7 @@ def linear(numbers: Numbers, like: Model, point: Table, rng: np.random.Generator
     varying += numbers.total_deviation**2 * np.outer(statistics.mean, statistics.mean)
     varying[np.diag_indices_from(varying)] += numbers.variances + _TINY * np.trace(varying)
     gap = numbers.sums - numbers.total * statistics.mean
-    weights = np.linalg.solve(varying, np.column_stack([sampling, gap]))
+    weights = solve(varying, np.column_stack([sampling, gap]))
     precision = statistics.correction * sampling @ weights[:, :-1]
     precision = (precision + precision.T) / 2
     shift = statistics.correction * weights[:, :-1].T @ gap + precision @ point
@@ -168,11 +218,10 @@ def start_sites(here: Linear, places: Sequence[slice]) -> Sites:
         inner[place] = True
     for variance in _VARIANCES if places else ():
         k = np.where(inner, 1 / variance, 1 / _FIELD)
-        lower = np.linalg.cholesky(here.precision + np.diag(k))
-        half = np.linalg.solve(lower, here.shift + np.where(inner, 0.0, here.point / _FIELD))
-        value = np.log(k).sum() / 2 - np.log(np.diag(lower)).sum() + half @ half / 2
+        shift = here.shift + np.where(inner, 0.0, here.point / _FIELD)
+        value = float(np.log(k).sum() / 2) + evidence(here.precision + np.diag(k), shift)
         if value > best:
-            best, found = float(value), k
+            best, found = value, k
     slab = min(max(0.25, 1 / float(found[inner].min())), _MOST_SLAB) if places else 0.25
     return Sites(np.diag(found), np.where(inner, 0.0, here.point / _FIELD), slab=slab)
 
@@ -208,8 +257,8 @@ def propagate(
 
 
 def _normal(here: Linear, sites: Sites) -> tuple[Table, Table]:
-    covariance = np.linalg.inv(here.precision + sites.k)
-    return covariance @ (here.shift + sites.h), np.asarray(covariance, np.float64)
+    covariance = inverse(here.precision + sites.k)
+    return covariance @ (here.shift + sites.h), covariance
 
 
 def _alike(places: Sequence[slice]) -> list[NDArray[np.intp]]:

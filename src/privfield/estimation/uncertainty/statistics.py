@@ -56,22 +56,43 @@ def statistics_of(model: Model, numbers: Numbers, rng: np.random.Generator) -> S
 
     They can for up to 20 binary variables, and for a few thousand states of others.
     """
-    if set(numbers.shape) <= {2} and len(numbers.shape) <= MOST_SPINS:
-        return _of_signs(model, numbers)
+    if _are_few_signs(numbers):
+        return _of_signs(_sign_logs(model, len(numbers.shape)), numbers)
     if math.prod(numbers.shape) * numbers.size <= _MOST_LISTED:
         return _of_states(model, numbers)
     return _simulated(model, numbers, rng)
 
 
+def statistics_at(
+    point: Table, like: Model, numbers: Numbers, rng: np.random.Generator
+) -> Statistics | None:
+    """Of the model with these coordinates and the variables of `like`."""
+    if not _are_few_signs(numbers) or like.schema.forbidden:
+        return statistics_of(numbers.model(point, like), numbers, rng)
+    p = len(numbers.shape)
+    masks, scale = _parities(numbers)
+    values = np.zeros(1 << p)
+    np.add.at(values, masks, scale * point * np.array([(-1) ** len(s) for s in numbers.scopes]))
+    return _of_signs(_hadamard(values).reshape((2,) * p), numbers)
+
+
 # -- over all states -------------------------------------------------------------------------------
 
 
-def _of_signs(model: Model, numbers: Numbers) -> Statistics:
+def _are_few_signs(numbers: Numbers) -> bool:
+    return set(numbers.shape) <= {2} and len(numbers.shape) <= MOST_SPINS
+
+
+def _parities(numbers: Numbers) -> tuple[NDArray[np.intp], Table]:
+    """The bits of each scope, and the size of its statistic: products of ±1/√2."""
+    masks = np.array([_mask(scope, len(numbers.shape)) for scope in numbers.scopes], np.intp)
+    return masks, np.array([2.0 ** (-len(scope) / 2) for scope in numbers.scopes])
+
+
+def _of_signs(logs: Table, numbers: Numbers) -> Statistics:
     """All moments of ±1 variables at once, by a Walsh–Hadamard transform of the probabilities."""
-    p = len(numbers.shape)
-    moments = parity_moments(_probabilities(_sign_logs(model, p)))
-    masks = np.array([_mask(scope, p) for scope in numbers.scopes])
-    scale = np.array([2.0 ** (-len(scope) / 2) for scope in numbers.scopes])
+    moments = parity_moments(_probabilities(logs))
+    masks, scale = _parities(numbers)
     mean = scale * moments[masks]
     joint = np.outer(scale, scale) * moments[masks[:, None] ^ masks]
     return Statistics(mean, joint - np.outer(mean, mean))

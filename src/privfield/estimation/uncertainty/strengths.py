@@ -207,7 +207,12 @@ def strength_of(schema: Schema, scope: Scope, values: Table) -> Table:
 
 
 def edge_interval(
-    plain: EdgeInterval, schema: Schema, scope: Scope, law: tuple[Table, Table], level: float
+    plain: EdgeInterval,
+    schema: Schema,
+    scope: Scope,
+    law: tuple[Table, Table],
+    level: float,
+    degrees: float = math.inf,
 ) -> EdgeInterval:
     """With mean and covariance of a pair's contrasts that are not both of two levels.
 
@@ -216,8 +221,9 @@ def edge_interval(
     strength: it starts at zero where chance alone would do. u² = E[θᵀVθ]/E|θ|² over what θ may be,
     not over m alone: a small m along what is hardly known is no sign of precision. The p-value is
     that of mᵀV⁻¹m, which weighs what is known better; where it rejects, so does the interval.
+    Laplace noise has longer tails, those of Student's t with so many `degrees` of freedom.
     """
-    from scipy.special import chdtr, chdtrc, chndtrinc
+    from scipy.special import chdtr, chdtrc, chndtrinc, stdtr, stdtrit
 
     pair = [schema.variables[v] for v in scope]
     kept = _answered(*map(_sizes, pair))
@@ -228,8 +234,13 @@ def edge_interval(
         weights = trend(*(len(variable.answers) for variable in pair))
         spread = math.sqrt(max(1e-300, float(weights @ covariance @ weights)))
         middle, reach = float(weights @ mean), normal_quantile(level) * spread
+        chance = erfc(middle / spread)
+        if degrees < math.inf:
+            unit = spread * math.sqrt(1 - 2 / degrees)
+            reach = unit * float(stdtrit(degrees, (1 + level) / 2))
+            chance = 2 * float(stdtr(degrees, -abs(middle) / unit))
         ends = middle - reach, middle + reach
-        return replace(plain, estimate=middle, low=ends[0], high=ends[1], p=erfc(middle / spread))
+        return replace(plain, estimate=middle, low=ends[0], high=ends[1], p=chance)
     values, vectors = np.linalg.eigh(covariance)
     values = np.maximum(values, 1e-12 * max(float(values.max()), 1e-300))
     wald = float(((vectors.T @ mean) ** 2 / values).sum())
@@ -243,11 +254,37 @@ def edge_interval(
         known = chdtr(degrees, number) > 1 - tail
         return float(chndtrinc(number, degrees, 1 - tail)) if known else 0.0
 
-    low = max(along * least(square, size), float(values[0]) * least(wald, len(mean)))
+    wald = _as_normal(wald, len(mean), degrees)
+    low = along * least(_as_normal(square, size, degrees), size)
+    low = max(low, float(values[0]) * least(wald, len(mean)))
     high = along * float(chndtrinc(max(square, size), size, tail))  # no shorter than by no edge
     best = min(max(length - float(values.sum()), low), high)
     estimate, low, high = (math.sqrt(max(x, 0.0)) / _scale(pair) for x in (best, low, high))
     return replace(plain, estimate=estimate, low=low, high=high, p=float(chdtrc(len(mean), wald)))
+
+
+def _as_normal(square: float, size: float, degrees: float) -> float:
+    """What is as rare among χ² numbers as a square is among those of Student's t."""
+    from scipy.special import chdtri, fdtrc
+
+    if degrees == math.inf:
+        return square
+    chance = float(fdtrc(size, degrees, square / size / (1 - 2 / degrees)))
+    return min(square, float(chdtri(size, max(chance, 1e-300))))
+
+
+def student_degrees(noise: float, sampling: Table, laplace: float, shape: tuple[int, int]) -> float:
+    """Of a t law with the fourth moment of a pair's contrasts, when Laplace noise is on each cell.
+
+    `noise` is its variance, `sampling` the covariance of the contrasts by sampling. A cell's part s
+    of the variance adds 3s² to that of the squared length (Mardia 1970). `laplace` is ½ for tables.
+    """
+    rows = np.kron(contrasts(shape[0]), contrasts(shape[1]))
+    size = rows.shape[1]
+    share = noise * np.linalg.inv(noise * np.eye(size) + sampling)
+    parts = np.einsum("ci,ij,cj->c", rows, share, rows)
+    excess = 3 * (2 * laplace) ** 2 * float((parts**2).sum())
+    return 4 + 2 * size * (size + 2) / excess if excess > 1e-9 else math.inf
 
 
 def null_error(covariance: Table, scope: Scope, shape: Sequence[int]) -> float:

@@ -19,12 +19,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from privfield.estimation.uncertainty.coordinates import Numbers
 from privfield.estimation.uncertainty.posterior import Posterior
 from privfield.estimation.uncertainty.tails import beyond, laplace_share, quantile
 from privfield.inference.factors import Table
 
 Places = NDArray[np.intp]
 
+MOST_ERROR = 1.0  # of a strength: beyond, a pair was not measured
 FAR = 16.0  # coordinates beyond are infinite: odds ratios above e³²
 _HALVINGS = 50
 _TINY = 1e-12
@@ -86,13 +88,14 @@ class Curves:
         best = possible.where(0.0)
         share = possible._share(possible._score(np.clip(best, -FAR, FAR))[1])
         reach = quantile(level, share)
-        low, high = possible.where(reach), possible.where(-reach)
+        low, high = possible.where(np.stack([reach, -reach]))
         finite = np.where(np.isfinite(low), low, np.where(np.isfinite(high), high, 0.0))
         return np.where(np.isfinite(best), best, finite), low, high
 
     def where(self, z: Table | float) -> Table:
         """The coordinate at which the sum lies so many deviations above; infinite if nowhere."""
-        low, high = np.full_like(self.gap, -FAR), np.full_like(self.gap, FAR)
+        shape = np.broadcast_shapes(np.shape(z), self.gap.shape)
+        low, high = np.full(shape, -FAR), np.full(shape, FAR)
         for _ in range(_HALVINGS):
             middle = (low + high) / 2
             above = self.z(middle) > z
@@ -101,19 +104,37 @@ class Curves:
         return np.asarray(np.where(np.abs(found) > 0.99 * FAR, np.sign(found) * math.inf, found))
 
 
-def null_deviation(law: Posterior, first: Places, second: Places, both: Places) -> Table:
-    """The standard error of a weight from its own table if there is no edge.
+def measured(law: Posterior, first: Places, second: Places, both: Places, level: float) -> Table:
+    """Which edges the noise leaves something of: the strongest might show, and one of 1 be known.
 
-    Only margins and the noise enter, nothing of what came out about the edge: so leaving out edges
-    whose error is large does not favour those that noise has lifted.
+    Only margins and the law of the noise enter, nothing of what came out about the edge: so leaving
+    out others does not favour those that noise has lifted. If there is no edge, a table varies by
+    I + V with I = 4N·ab(1−a)(1−b); where its reach at that level holds all tables with these
+    margins, an interval would hold every strength. There, margins are those that would tell least,
+    within one standard deviation of noise. A weight's error √(I + V)/2I is to be at most 1.
     """
     numbers = law.numbers
-    a, b = (
-        np.clip(numbers.sums[p] / numbers.total / math.sqrt(2) + 0.5, 0, 1) for p in (first, second)
-    )
+    information, varying = _null(numbers, both, *(_rarer(law, p, 0.0) for p in (first, second)))
+    error = np.sqrt(varying) / (2 * information)
+    a, b = (_rarer(law, place, 1.0) for place in (first, second))
+    varying = _null(numbers, both, a, b)[1]
+    share = laplace_share(numbers.variances[both][None], numbers.laplace, varying)
+    reach = quantile(level, share) * np.sqrt(varying)
+    most = 2 * numbers.total * (np.minimum(a, b) - a * b)  # neither is above a half
+    return np.asarray((reach < most) & (error <= MOST_ERROR))
+
+
+def _null(numbers: Numbers, both: Places, a: Table, b: Table) -> tuple[Table, Table]:
+    """I, and the variance of an edge's sum, if there is none between answers of shares a and b."""
     information = np.maximum(4 * numbers.total * a * (1 - a) * b * (1 - b), _TINY)
-    varying = numbers.alike * information + numbers.variances[both]
-    return np.asarray(np.sqrt(varying) / (2 * information))
+    return information, numbers.alike * information + numbers.variances[both]
+
+
+def _rarer(law: Posterior, place: Places, less: float) -> Table:
+    """The share of the rarer answer, less so many standard deviations of its noise."""
+    numbers = law.numbers
+    away = np.abs(numbers.sums[place]) + less * np.sqrt(numbers.variances[place])
+    return np.asarray(np.maximum(0.5 - away / numbers.total / math.sqrt(2), 0.0))
 
 
 def curves(law: Posterior, first: Places, second: Places, both: Places) -> Curves:
@@ -123,7 +144,7 @@ def curves(law: Posterior, first: Places, second: Places, both: Places) -> Curve
     p = (a + b + mean[both]) / 2 - 0.25
     centre, spread = np.empty(len(both)), np.empty(len(both))
     for number, place in enumerate(both):
-        own_mean, own_spread = law.alone(slice(int(place), int(place) + 1))
+        own_mean, own_spread = law.widened(slice(int(place), int(place) + 1))
         centre[number], spread[number] = own_mean[0], own_spread[0, 0]
     point, information = law.at.point[both], law.information()[both]
     noise = numbers.variances[both], numbers.laplace
