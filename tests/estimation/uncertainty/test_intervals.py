@@ -622,3 +622,17 @@ def test_tails_of_laplace_noise_on_tables(levels):
     adjusted = np.mean([_as_normal(x, size, degrees) > limit for x in squares[squares > limit]])
     rate, plain = adjusted * np.mean(squares > limit), np.mean(squares > limit)
     assert 0.001 < rate < 0.0105 < plain
+
+
+@pytest.mark.parametrize(("deviation", "hidden"), [(20.0, False), (30.0, True)])
+def test_a_number_of_people_that_may_be_off_by_half_leaves_no_interval(deviation, hidden):
+    """Of 100 people: 1.96 times its deviation against 50, whatever the noise of the counts."""
+    schema = pf.Schema({"a": 2})
+    model = pf.MarkovRandomField(schema, [("a",)], [np.zeros(2)])
+    m = pf.Measurements.from_tables(
+        schema, [("a",)], [[60, 40]], noise="gaussian", scale=1.0, total=100
+    )
+    known = counted(model, m)
+    numbers = dataclasses.replace(known.numbers, total_deviation=deviation)
+    (found,) = dataclasses.replace(known, numbers=numbers).marginals()
+    assert (found.low is None) is hidden and found.measured is not hidden

@@ -216,6 +216,7 @@ class Ratios:
     """
 
     total: float
+    deviation: float  # of the total
     alike: float
     laplace: float
     top: Table
@@ -237,7 +238,7 @@ class Ratios:
             people = np.array([numbers.total_deviation**2])  # its noise moves the constants
             spreads.append(_powers(variances, a, b, 2) + _powers(people, [both[0]], [base[0]], 2))
             fourths.append(_powers(variances**2, a, b, 4))
-        known = numbers.total, numbers.alike, numbers.laplace
+        known = numbers.total, numbers.total_deviation, numbers.alike, numbers.laplace
         return cls(*known, *map(np.array, (tops, bottoms, spreads, fourths)))
 
     @property
@@ -261,12 +262,14 @@ class Ratios:
     def are_hidden(self, level: float) -> Table:
         """Which have no interval, by the law of the noise: it reaches over all of [0, 1].
 
-        Either both ends could be in one set, or there is a truth t that no outcome would exclude.
+        Either both ends could be in one set, or there is a truth t that no outcome would exclude,
+        or the number of people may be off by half: where it came out large, all looks precise.
         """
         t = np.linspace(0, 1, _TRIALS)[:, None]
         reach = self.reach(t, level)
         always = (reach >= np.maximum(t, 1 - t) * self.bottom).any(axis=0)
-        return np.asarray(always | (reach[0] + reach[-1] >= self.bottom))
+        lost = 2 * float(quantile(level, np.zeros(1))[0]) * self.deviation >= self.total
+        return np.asarray(always | (reach[0] + reach[-1] >= self.bottom) | lost)
 
     def ends(self, level: float) -> tuple[Table, Table]:
         """The least and the largest t that is within its error."""
