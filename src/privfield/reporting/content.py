@@ -8,6 +8,7 @@ from typing import Any
 
 from privfield.estimation.items.edges import ItemUncertainty
 from privfield.estimation.uncertainty.counted import MarginalInterval
+from privfield.estimation.uncertainty.intervals import Uncertainty
 from privfield.estimation.uncertainty.strengths import VERDICTS
 from privfield.models.base import Model
 from privfield.models.card import Card
@@ -28,6 +29,12 @@ NOTHING = (
     "Nothing can be learned from these numbers about which variables are related: no pair was "
     "measured, or privacy noise drowns what was. That is no evidence that they are unrelated. More "
     "records or a larger privacy budget would be needed."
+)
+_CHOSEN = (
+    "Chosen pairs. Private selection chose which pairs were counted, by what they looked like. A "
+    "link that was not chosen shows in pairs that were: a chosen pair may stand for a connection "
+    "by way of another variable. Where links are strong, intervals of chosen pairs are somewhat "
+    "too short, most of all with few people."
 )
 _NO_SHARES = " Noise hides how common each answer is, too."
 _ORDERS = {1: "single variables", 2: "pairs of variables", 3: "three variables together"}
@@ -379,4 +386,6 @@ def _reading(found: Findings, level: float, negligible: float) -> list[str]:
         "strength without a sign cannot be negative: where chance alone would do, its interval "
         "starts at 0.",
     ]
+    if isinstance(found.law, Uncertainty) and found.law.selected:
+        texts.append(_CHOSEN)
     return texts
