@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -230,6 +231,9 @@ def test_completion_in_bash():
     program = [sys.executable, "-m", "privfield"]
     done = subprocess.run(program, env=os.environ | words, capture_output=True, text=True)
     assert (done.returncode, done.stdout.split()) == (0, ["fit"])
-    done = subprocess.run([*program, "--show-completion", "bash"], capture_output=True, text=True)
+    asked = (
+        f"{shlex.join([*program, '--show-completion'])}; exit $?"  # the shell that asks is found
+    )
+    done = subprocess.run(["bash", "-c", asked], capture_output=True, text=True)
     assert done.returncode == 0 and "complete -o default -F" in done.stdout
     assert subprocess.run(["bash", "-n"], input=done.stdout, text=True).returncode == 0
