@@ -463,9 +463,7 @@ def comparison_page(
 ) -> str:
     """Two cards side by side, where they differ, as one HTML page."""
     found = compare_cards(*cards)
-    rows = [
-        (re.sub(r"([._])", "\\1\u200b", place), *said) for place, *said in found
-    ]  # breaks there
+    rows = [(re.sub(r"([._])", "\\1\u200b", name), *said) for name, *said in found]  # may break
     stamp = next((card["stamp"] for card in cards if card["stamp"]), None)
     page: Content = {
         "title": f"Cards of {names[0]} and {names[1]}",
