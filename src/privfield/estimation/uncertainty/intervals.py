@@ -45,6 +45,7 @@ from privfield.estimation.uncertainty.strengths import (
 from privfield.estimation.uncertainty.two_by_two import MOST_ERROR, Curves, Places, curves, measured
 from privfield.estimation.uncertainty.zeros import is_determined, undetermined
 from privfield.inference.factors import Table
+from privfield.kernels.threads import one_thread
 from privfield.mechanisms.items.sums import ItemSums, PooledItems
 from privfield.models.base import Model
 from privfield.models.mrf import MarkovRandomField
@@ -202,7 +203,8 @@ def uncertainty(
     if known is None or known.numbers.size > MOST_PARAMETERS:
         return None
     numbers = known.numbers
-    law = posterior(numbers, model, np.random.default_rng(0) if rng is None else rng)
+    with one_thread():
+        law = posterior(numbers, model, np.random.default_rng(0) if rng is None else rng)
     if law is None:
         return None
     selected = hasattr(measurements, "measurements")

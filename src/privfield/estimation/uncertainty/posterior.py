@@ -41,6 +41,7 @@ _NEAR = 0.01  # variances of the law
 _WORSE = 1.2
 _ASTRAY = 10.0  # standard deviations of the misfit of sums that are explained
 _TINY = 1e-12
+_NOTHING = 1e-9  # of a precision that comes from the sums
 _LEANING = 0.2  # of the variance of most pairs: assumptions about others
 
 
@@ -113,10 +114,13 @@ class Posterior:
         k, h = self.sites.k, self.sites.h
         places = [place for _, place in self.numbers.places() if place.stop > place.start]
         inner = [p for s, p in self.numbers.places() if len(s) > 1 and p.stop > p.start]
-        columns, unshrunk = np.empty_like(k), np.zeros(len(h))
+        columns, unshrunk = np.zeros_like(k), np.zeros(len(h))
         for place in places:
             own = np.eye(place.stop - place.start) - k[place, place] @ self.covariance[place, place]
-            columns[:, place] = np.linalg.solve(own.T, self.covariance[:, place].T).T
+            if np.linalg.svd(own, compute_uv=False)[-1] > _NOTHING:
+                columns[:, place] = np.linalg.solve(own.T, self.covariance[:, place].T).T
+            elif place in inner:  # the sums say nothing about some of it: there is no mean to pull
+                inner.remove(place)
         data = columns.T @ self.at.precision @ columns
         by_data = [np.trace(data[place, place]) / np.trace(self.alone(place)[1]) for place in inner]
         if 1 - float(np.median(by_data or [1.0])) < _LEANING:
