@@ -415,6 +415,7 @@ def test_peer_effects_outside_the_model_have_no_interval():
     assert "The estimate is β = 0: outside the model" in found.text
     assert "no peer effect in the range that was allowed" in found.text
     assert "0 to 0" not in found.text and "1 to 1" not in found.text
+    assert "95% interval" not in found.text
     text = peer.summary()
     assert "beta       0         outside the model" in text and "1 to 1" not in text
     assert peer.interval_ is None and peer.estimate_.outside

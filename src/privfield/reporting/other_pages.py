@@ -124,7 +124,7 @@ def peer_page(model: NetworkIsing, card: Card | None, title: str | None) -> Cont
     parameters = {"beta": (model.beta,), "field": (model.field,), **known}
     page["peer"] = {
         "texts": texts,
-        "level": level,
+        "level": "" if outside and len(known) == 1 else level,  # no interval to speak of
         "rows": [_parameter(name, values) for name, values in parameters.items()],
     }
     page["tiles"] = [
