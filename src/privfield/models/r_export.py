@@ -10,6 +10,7 @@ from privfield.errors import InputError
 from privfield.files import csv_bytes, write_bytes
 from privfield.models.base import Model
 from privfield.models.ordinal import OrdinalModel
+from privfield.stamps import note_beside
 
 Matrix = Sequence[Sequence[float | None]]
 
@@ -128,6 +129,7 @@ def write_jasp(model: Model, path: str | os.PathLike[str], n: int, method: str) 
         shown = [*answers, ""]
         columns.append([shown[code] for code in column])
     write_bytes(path, csv_bytes([model.schema.names, *zip(*columns, strict=True)]))
+    note_beside(path, model.stamp)
 
 
 def _vector(items: Iterable[str]) -> str:
