@@ -131,7 +131,7 @@ class Mechanism(ABC, Generic[R]):
 
         def charge() -> str:
             return ledger.charge(
-                self.title,
+                self.title if self.terms.stamp is None else f"{self.terms.stamp}. {self.title}",
                 cost,
                 self.terms.adjacency,
                 unit=str(self.terms.unit),
