@@ -90,6 +90,17 @@ def test_graphs_say_it(learner, model):
     assert [graph.graph["stamp"] for graph in own] == [model.stamp] * 5
 
 
+def test_peer_effects_say_it():
+    ring = nx.cycle_graph(12)
+    outcomes = dict.fromkeys(ring, 1)
+    common = {"budget": pf.PureDP(5), "guess": 0.5}
+    for terms in ({"insecure_seed": 1}, {"calibration": "as-printed"}):
+        peer = pf.PeerEffect(**common, **terms).fit(ring, outcomes)
+        assert peer.estimate_.stamp == peer.stamp_ is not None
+        assert repr(peer.estimate_).startswith(peer.stamp_)
+    assert pf.PeerEffect(**common).fit(ring, outcomes).estimate_.stamp is None
+
+
 def test_private_results_say_nothing(private):
     for name, value in made_of(private, private):
         assert value.stamp is None and "NOT PRIVATE" not in repr(value), name

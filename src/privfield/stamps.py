@@ -38,8 +38,9 @@ class Stamped:
 
 
 def stamp_of(*sources: Any) -> str | None:
-    """The first stamp among these, if any has one."""
-    return next((found for each in sources if (found := getattr(each, "stamp", None))), None)
+    """The first stamp among these, if any has one; a text is a stamp itself."""
+    found = (each if isinstance(each, str) else getattr(each, "stamp", None) for each in sources)
+    return next(filter(None, found), None)
 
 
 def stamped(result: T, *sources: Any) -> T:

@@ -75,6 +75,8 @@ class ChainTransitions(Mechanism[ChainMeasurements]):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "limit", check_limit(self.limit))
+        if self.cut is not None and not 0 <= self.cut.null < len(self.states.names):
+            raise InputError(f"null must be the number of a state; got {self.cut.null}.")
         if self._mass > MOST:
             raise InputError(
                 f"limit and segment: a unit may weigh {MOST:,} transitions at most; "
