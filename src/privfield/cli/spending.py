@@ -196,7 +196,12 @@ class Spending:
                 f"The release was made and is lost; had it been seen, its cost would be "
                 f"{in_words(cost)}. With --ledger an interrupted fit can be finished for free."
             )
-        return "Nothing was released, so nothing was spent."
+        if not Spending.began:
+            return "Nothing was released, so nothing was spent."
+        return (
+            "Nothing was released but progress. Of methods that choose step by step it tells what "
+            "they have found: count such a run as spent. With --ledger it can be finished for free."
+        )
 
 
 def _epsilon(budget: Budget) -> float:
