@@ -9,6 +9,7 @@ import pytest
 import privfield as pf
 from privfield.cli import main
 from privfield.reporting.utility import utility
+from privfield.stamps import note_beside
 
 NAMES = ("low mood", "sleep", "worry")
 
@@ -140,6 +141,20 @@ def test_a_file_without_room_has_a_note_beside_it(model, private, tmp_path, to, 
     assert note.read_text() == f"{name}: {model.stamp}.\n"
     export(private, tmp_path, to, name)
     assert not note.exists()
+
+
+def test_a_note_is_there_before_its_file_and_goes_with_it(tmp_path):
+    target, note = tmp_path / "rows.csv", tmp_path / "rows.csv.NOT-PRIVATE.txt"
+    with pytest.raises(KeyboardInterrupt), note_beside(target, "NOT PRIVATE: x"):
+        assert note.exists()
+        raise KeyboardInterrupt
+    assert not note.exists()
+    with note_beside(target, "NOT PRIVATE: x"):
+        target.touch()
+    for stamp in (None, "NOT PRIVATE: y"):  # the old file stays, and so does its note
+        with pytest.raises(KeyboardInterrupt), note_beside(target, stamp):
+            raise KeyboardInterrupt
+        assert note.exists()
 
 
 def test_synthetic_rows_say_it(model, private, tmp_path):

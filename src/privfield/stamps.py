@@ -7,9 +7,12 @@ for a stamp; the value that they were taken from has it.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+from privfield.files import write_bytes
 from privfield.html import text_html
 
 T = TypeVar("T")
@@ -66,11 +69,21 @@ def comment(stamp: str | None) -> bytes:
     return b"" if stamp is None else f"# {stamp}\n".encode()
 
 
-def note_beside(path: str | os.PathLike[str], stamp: str | None) -> None:
-    """Say it next to a file of plain rows, which has no room; take away an old note of its name."""
+@contextmanager
+def note_beside(path: str | os.PathLike[str], stamp: str | None) -> Iterator[None]:
+    """Say it next to a file of plain rows, which has no room: from before the file is there.
+
+    What the block writes without a stamp takes the place of an older file, and of its note.
+    """
     target = Path(path)
     note = target.with_name(f"{target.name}{_NOTE}")
+    if stamp is not None:
+        write_bytes(note, f"{target.name}: {stamp}.\n".encode())
+    try:
+        yield
+    except BaseException:
+        if not target.exists():
+            note.unlink(missing_ok=True)
+        raise
     if stamp is None:
         note.unlink(missing_ok=True)
-    else:
-        note.write_text(f"{target.name}: {stamp}.\n", encoding="utf-8")

@@ -35,7 +35,13 @@ class Spending:
     began: ClassVar[bool] = False
 
     def __init__(
-        self, path: str | None, total: str | None, job: str | None, budget: Budget, adjacency: str
+        self,
+        path: str | None,
+        total: str | None,
+        job: str | None,
+        budget: Budget,
+        adjacency: str,
+        output: Path | None = None,
     ) -> None:
         self.path, self.job, self.budget, self._adjacency = path, job, budget, adjacency
         self.ledger: Ledger | None = None
@@ -48,6 +54,8 @@ class Spending:
                     "remembers what was spent."
                 )
             return
+        if output is not None and Path(path).resolve() == output.resolve():
+            raise InputError("--output must not be the ledger: it would forget what was spent.")
         self.job = job or uuid.uuid4().hex[:12]  # so that the model can name its charge
         self._total = read_total(total, budget)
         if not Path(path).exists():

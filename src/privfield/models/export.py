@@ -60,8 +60,8 @@ def write_uai(model: Model, path: str | os.PathLike[str]) -> None:
     for table in factors.tables:
         values = np.exp(table).ravel()
         lines += ["", str(values.size), " ".join(repr(float(value)) for value in values)]
-    write_bytes(path, ("\n".join(lines) + "\n").encode())
-    note_beside(path, model.stamp)
+    with note_beside(path, model.stamp):
+        write_bytes(path, ("\n".join(lines) + "\n").encode())
 
 
 def write_qgraph(

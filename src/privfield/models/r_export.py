@@ -128,8 +128,8 @@ def write_jasp(model: Model, path: str | os.PathLike[str], n: int, method: str) 
         answers = range(len(variable.answers)) if variable.is_ordered else variable.answers
         shown = [*answers, ""]
         columns.append([shown[code] for code in column])
-    write_bytes(path, csv_bytes([model.schema.names, *zip(*columns, strict=True)]))
-    note_beside(path, model.stamp)
+    with note_beside(path, model.stamp):
+        write_bytes(path, csv_bytes([model.schema.names, *zip(*columns, strict=True)]))
 
 
 def _vector(items: Iterable[str]) -> str:

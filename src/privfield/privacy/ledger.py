@@ -21,6 +21,7 @@ from urllib.parse import quote
 
 from privfield._version import __version__
 from privfield.errors import BudgetRefused, InputError
+from privfield.files import LEDGER_MARK
 from privfield.html import table_html
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import (
@@ -56,7 +57,7 @@ from privfield.privacy.sealing import (
 )
 from privfield.stamps import stamp_of
 
-_APPLICATION = 0x50464C44  # "PFLD" in the SQLite header: how a ledger is recognised
+_APPLICATION = int.from_bytes(LEDGER_MARK, "big")
 _TABLES = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE charges (

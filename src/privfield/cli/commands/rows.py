@@ -69,7 +69,11 @@ def write_rows(
     schema = pa.schema([pa.field(v.name, _kind(v)) for v in variables], about)
     levels = (level for v in variables if v.kind != "number" for level in v.levels)
     quoted = any(re.search('[",\r\n]', level) or not level for level in levels)
-    with write_whole(path) as file, _writer(path, file, schema, quoted) as writer:
+    with (
+        note_beside(path, model.stamp),
+        write_whole(path) as file,
+        _writer(path, file, schema, quoted) as writer,
+    ):
         done = 0
         for states in _pieces(model, n, rng, method):
             columns = [
@@ -79,7 +83,6 @@ def write_rows(
             writer.write(pa.record_batch(columns, schema=schema))
             done += len(states)
             tell(progress, "drawing rows", done)
-    note_beside(path, model.stamp)
 
 
 def _pieces(model: Model, n: int, rng: np.random.Generator, method: str) -> Iterator[Any]:
