@@ -167,7 +167,7 @@ def test_synthetic_rows_say_it(model, private, tmp_path):
         for target in (rows, table):
             common = ["-n", "20", "-o", str(target), "--force"]
             assert main(["sample", str(tmp_path / "model.pf"), *common]) == 0
-        assert note.exists() == said
+        assert note.exists() == said and len(list(tmp_path.glob("*PRIVATE*"))) == said
         assert rows.read_text().splitlines()[0] == ",".join(NAMES)  # plain rows stay plain rows
         about = pq.read_schema(table).metadata or {}
         assert about.get(b"stamp") == (made.stamp.encode() if said else None)

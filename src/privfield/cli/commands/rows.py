@@ -65,12 +65,13 @@ def write_rows(
     import pyarrow as pa
 
     variables = model.schema.variables
-    about = None if model.stamp is None else {"stamp": model.stamp}  # which Parquet keeps
+    plain = path.suffix.lower() == ".csv"  # Parquet has room for a stamp
+    about = None if model.stamp is None else {"stamp": model.stamp}
     schema = pa.schema([pa.field(v.name, _kind(v)) for v in variables], about)
     levels = (level for v in variables if v.kind != "number" for level in v.levels)
     quoted = any(re.search('[",\r\n]', level) or not level for level in levels)
     with (
-        note_beside(path, model.stamp),
+        note_beside(path, model.stamp if plain else None),
         write_whole(path) as file,
         _writer(path, file, schema, quoted) as writer,
     ):
