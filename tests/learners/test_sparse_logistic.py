@@ -161,3 +161,5 @@ def test_people_are_refused_before_the_charge(kind, tmp_path):
     assert not ledger.charges()
     learner = kind(pf.ZCDP(1), steps=2, schema=pf.Schema({"a": 2}), ledger=ledger)
     assert card_of(learner.fit(X[:50], Y[:50])).unit == ledger.unit == "row"
+    seeded = kind(pf.ZCDP(1), steps=2, insecure_seed=1).fit(X[:50], Y[:50])
+    assert card_of(seeded).promise().startswith("none. NOT PRIVATE")
