@@ -88,8 +88,10 @@ def check_target(path: object) -> Path:
 
 def is_ledger(path: Path) -> bool:
     """Whether nothing may be written there: what was spent would be forgotten."""
-    with suppress(OSError), path.open("rb") as file:
-        return file.read(72)[68:] == LEDGER_MARK
+    with suppress(OSError):
+        if path.is_file():  # a pipe would wait for somebody to write
+            with path.open("rb") as file:
+                return file.read(72)[68:] == LEDGER_MARK
     return False
 
 

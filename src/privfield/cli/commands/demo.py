@@ -123,7 +123,7 @@ def forget_demo(path: Path) -> None:
 
     if path.exists():
         with suppress(NoLedger):
-            if any(charge.job != _JOB for charge in Ledger(path).charges()):
+            if [charge.job for charge in Ledger(path).charges()] not in ([], [_JOB]):
                 raise InputError(
                     f"--output: {str(path)!r} is the ledger of a study, which remembers what was "
                     "spent. Choose another folder."

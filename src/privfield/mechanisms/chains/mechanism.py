@@ -109,7 +109,7 @@ class ChainTransitions(Mechanism[ChainMeasurements]):
     def protects(self) -> Unit:
         """All that stands under one id; what an id is called in words is the terms' to say."""
         unit = self.terms.unit
-        named = not unit.is_row and unit.column in (None, self.columns[0])
+        named = unit.column in (None, self.columns[0])
         return id_unit(self.columns, unit.name if named else None)
 
     def request(self) -> dict[str, Any]:
