@@ -177,9 +177,10 @@ class Mechanism(ABC, Generic[R]):
         their number is private, and a person is more than one row."""
         said, true = self.terms.unit, self.protects
         if str(said) != str(true):
-            whose = "all that stands under one value of "
-            meant = f"one {true}" if true.column is None else f"{whose}{true.column!r}"
-            raise InputError(f"unit: the noise of {self.noun} protects {meant}, not one {said}.")
+            meant = f"one {true}"
+            if true.column is not None:
+                meant = f"the schema's, all that stands under one value of {true.column!r}"
+            raise InputError(f"unit must be {meant}; got one {said}.")
 
     def _run(self, run: Run[R], journal: Journal | None, name: str) -> R:
         try:
