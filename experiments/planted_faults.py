@@ -383,7 +383,35 @@ FAULTS = [
         "self.unit.is_row",
         MOMENTS,
     ),
+    Fault(
+        "a release promises what its terms say, whoever its noise protects",
+        P + "mechanism.py",
+        "if str(said) != str(true):",
+        "if False:",
+        contract("what_is_promised", "ContingencyTables"),
+    ),
+    Fault(
+        "a charge of repeatable noise passes for a private one",
+        P + "mechanism.py",
+        'self.title if self.terms.stamp is None else f"{self.terms.stamp}. {self.title}",',
+        "self.title,",
+        tests("privacy/test_ledger.py"),
+    ),
+    Fault(
+        "score: the number of people with ids counts as public",
+        M + "scores/losses.py",
+        "if self.alone and not entries_are_people(data):",
+        "if False:",
+        tests("mechanisms/scores/test_mechanism.py"),
+    ),
     # -- ledger and composition
+    Fault(
+        "a ledger is charged by the rules of one that stood in its place",
+        P + "ledger.py",
+        "if (state.total, state.adjacency) != (self.total, self.adjacency):",
+        "if False:",
+        tests("privacy/test_ledger.py"),
+    ),
     Fault(
         "a ledger admits everything",
         P + "ledger.py",

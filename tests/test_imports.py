@@ -14,7 +14,7 @@ import privfield
 
 ROOT = Path(privfield.__file__).parent
 
-BASE = {"errors", "_version", "words", "progress", "checks", "files", "html"}
+BASE = {"errors", "_version", "words", "progress", "checks", "files", "html", "stamps"}
 TOOLS = {"kernels", "algebra"}
 MAY = {  # each room: the rooms whose files its files may import, besides the base and itself
     "schema": set(),

@@ -23,6 +23,8 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)  # a fixed time stamp: equal values give equal by
 _HEADER = "privfield.json"
 MOST_BYTES = 2**30  # that a file may unpack to
 _MOST_ENTRIES = 100_000
+LEDGER_MARK = b"PFLD"  # in the header of SQLite, at byte 68: how a ledger is recognised
+KEPT = "is a ledger, which remembers what was spent: choose another name."
 _TEMPORARY = ".privfield-part"  # how a file in the making is called
 _OLD = 3600.0  # seconds, after which nobody is making it any more
 
@@ -79,7 +81,18 @@ def check_target(path: object) -> Path:
         raise InputError(f"path: the folder {str(target.parent)!r} does not exist.")
     if target.is_dir():
         raise InputError(f"path: {str(target)!r} is a folder; a file name is needed.")
+    if is_ledger(target):
+        raise InputError(f"path: {str(target)!r} {KEPT}")
     return target
+
+
+def is_ledger(path: Path) -> bool:
+    """Whether nothing may be written there: what was spent would be forgotten."""
+    with suppress(OSError):
+        if path.is_file():  # a pipe would wait for somebody to write
+            with path.open("rb") as file:
+                return file.read(72)[68:] == LEDGER_MARK
+    return False
 
 
 def _sweep(target: Path) -> None:

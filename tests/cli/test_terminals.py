@@ -12,6 +12,7 @@ import pytest
 
 import privfield as pf
 from command_line import installed, start
+from privfield.cli.spending import Spending
 
 
 def read_all(descriptor, until, seconds=60):
@@ -144,6 +145,15 @@ def test_interrupting_a_fit_says_what_was_charged(study, tmp_path, ledger):
     job = pf.Ledger(tmp_path / "l").charges()[0].job
     assert f"l was charged ε = 1. Run the same command with --job {job}" in err
     assert installed(*line, "--job", job).returncode == 0  # finished, at no further cost
+
+
+def test_an_interrupted_run_without_a_ledger_is_not_called_free(monkeypatch):
+    """Progress of a method that chooses step by step follows from what it has found."""
+    purse = Spending(None, None, None, pf.PureDP(1), "replace-one")
+    monkeypatch.setattr(Spending, "began", False)
+    assert purse._after(None) == "Nothing was released, so nothing was spent."
+    monkeypatch.setattr(Spending, "began", True)
+    assert "count such a run as spent" in purse._after(None)
 
 
 def charged(path):

@@ -5,6 +5,7 @@ import pytest
 from scipy.optimize import minimize
 
 import privfield as pf
+from privfield.learners.base import card_of
 from privfield.learners.sparse_logistic import SparseLogistic
 
 RNG = np.random.default_rng(20240614)
@@ -150,8 +151,15 @@ def test_a_pure_budget_and_stamps():
     assert not hasattr(learner, "coef_") and not hasattr(learner, "stamp_")
 
 
-def test_the_unit_is_a_row_whatever_a_schema_says(tmp_path):
+@pytest.mark.parametrize("kind", [pf.SparseLogistic, pf.FrankWolfe])
+def test_people_are_refused_before_the_charge(kind, tmp_path):
+    """Two arrays say nothing about who is who: a promise to people would be none."""
     ledger = pf.Ledger(tmp_path / "l", total=pf.ZCDP(1))
     schema = pf.Schema({"a": 2}, unit=pf.Person("id", rows=3))
-    SparseLogistic(pf.ZCDP(1), steps=2, schema=schema, ledger=ledger).fit(X[:50], Y[:50])
-    assert ledger.unit == "row"
+    with pytest.raises(pf.InputError, match="cannot protect people"):
+        kind(pf.ZCDP(1), steps=2, schema=schema, ledger=ledger).fit(X[:50], Y[:50])
+    assert not ledger.charges()
+    learner = kind(pf.ZCDP(1), steps=2, schema=pf.Schema({"a": 2}), ledger=ledger)
+    assert card_of(learner.fit(X[:50], Y[:50])).unit == ledger.unit == "row"
+    seeded = kind(pf.ZCDP(1), steps=2, insecure_seed=1).fit(X[:50], Y[:50])
+    assert card_of(seeded).promise().startswith("none. NOT PRIVATE")

@@ -15,8 +15,9 @@ from scipy.stats import binom, chi2
 
 import privfield as pf
 from privfield.audit.promise import check_world, watched
+from privfield.mechanisms.chains.mechanism import ChainTransitions
 from privfield.mechanisms.registry import MECHANISMS
-from privfield.privacy.adjacency import Adjacency
+from privfield.privacy.adjacency import NODE, ROW, Adjacency, Unit
 from privfield.privacy.coins import Sample
 from privfield.privacy.ledger import LedgerJournal
 from privfield.privacy.mechanism import MemoryJournal
@@ -277,6 +278,23 @@ def test_the_charge_is_on_disk_before_a_record_is_read(kind, terms, ledger, monk
     other = replace(mechanism, terms=replace(mechanism.terms, job="another"))
     other.release(next(world.data_sets()))
     assert seen == [1, 1]  # the skipped charge shows
+
+
+@pytest.mark.parametrize(("kind", "terms"), CASES)
+def test_what_is_promised_is_what_the_noise_protects(kind, terms, ledger):
+    """Terms made by hand cannot name another unit than the one that was paid for."""
+    other = [Unit("person", "id"), Unit("household", "household"), Unit("person")]
+    if kind is not ChainTransitions:  # where words say what an id stands for
+        other += [ROW, NODE]
+    paid = ledger(terms)
+    for world in worlds(kind, terms):
+        own = world.mechanism.terms.unit
+        assert str(world.mechanism.protects) == str(own)
+        for unit in (unit for unit in other if str(unit) != str(own)):
+            with pytest.raises(pf.InputError):  # some refuse it when they are made
+                asked = replace(world.mechanism, terms=replace(paid, unit=unit))
+                asked.release(next(world.data_sets()))
+    assert not paid.ledger.charges()
 
 
 @pytest.mark.parametrize(("kind", "terms"), CASES)

@@ -16,13 +16,16 @@ from pathlib import Path
 from statistics import NormalDist
 from typing import ClassVar
 
+import numpy as np
 import pytest
 
 import privfield as pf
+from privfield.cli import main
 from privfield.privacy.ledger import Ledger
 from privfield.privacy.mechanism import Mechanism
 from privfield.privacy.released import Released
 from privfield.privacy.terms import Terms
+from privfield.reporting.review import review_card
 
 REPLACE = "replace-one"
 
@@ -712,3 +715,41 @@ def test_what_stands_at_another_place_or_has_another_type_is_refused(path, damag
         db.execute(damage)
     with pytest.raises(pf.InputError, match="damaged"):
         pf.Ledger(path)
+
+
+@pytest.mark.parametrize(
+    ("total", "adjacency"), [(pf.PureDP(1), REPLACE), (pf.PureDP(10), "add-remove")]
+)
+def test_a_ledger_made_anew_since_it_was_opened_is_not_charged_by_the_old_rules(
+    tmp_path, total, adjacency
+):
+    """Who made it may take it back, as long as it is empty, and somebody may make another."""
+    path = tmp_path / "l"
+    early = pf.Ledger(path, total=pf.PureDP(10), adjacency=REPLACE)
+    pf.Ledger(path).withdraw()
+    late = pf.Ledger(path, total=total, adjacency=adjacency)
+    late.charge("t", pf.PureDP(1), adjacency)
+    with pytest.raises(pf.InputError, match="another ledger was made"):
+        early.charge("t", pf.PureDP(9), REPLACE)
+    assert late.spent.epsilon == 1
+
+
+def test_a_ledger_says_that_a_charge_of_repeatable_noise_promises_nothing(tmp_path, capsys):
+    ledger = pf.Ledger(tmp_path / "l", total=pf.PureDP(3))
+    schema, rows = pf.Schema({"a": 2}), np.zeros((5, 1), np.uint8)
+    pf.measure(rows, schema, [("a",)], pf.PureDP(1), ledger=ledger)
+    assert ledger.stamp is None and "NOT PRIVATE" not in f"{ledger}{ledger._repr_html_()}"
+    for job in ("x", "x", None):  # the same job again is the same charge
+        common = {"ledger": ledger, "job": job, "insecure_seed": 4}
+        pf.measure(rows, schema, [("a",)], pf.PureDP(1), **common)
+    stamp = "NOT PRIVATE: the noise is repeatable (insecure_seed)"
+    assert [charge.stamp for charge in ledger.charges()] == [None, stamp, stamp]
+    assert ledger.stamp == stamp
+    assert f"\n{stamp}: what was spent promises nothing.\n" in str(ledger)
+    assert "promises nothing" in ledger._repr_html_()
+    assert main(["ledger", str(ledger.path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["stamp"] == stamp
+    assert main(["ledger", str(ledger.path)]) == 0
+    assert capsys.readouterr().out.startswith(stamp)
+    learner = pf.MarginalLearner(pf.PureDP(1), schema=schema, cliques=[("a",)]).fit(rows)
+    assert review_card(learner.model_, ledger)["composition"].startswith(stamp)

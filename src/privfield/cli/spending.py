@@ -35,7 +35,13 @@ class Spending:
     began: ClassVar[bool] = False
 
     def __init__(
-        self, path: str | None, total: str | None, job: str | None, budget: Budget, adjacency: str
+        self,
+        path: str | None,
+        total: str | None,
+        job: str | None,
+        budget: Budget,
+        adjacency: str,
+        output: Path | None = None,
     ) -> None:
         self.path, self.job, self.budget, self._adjacency = path, job, budget, adjacency
         self.ledger: Ledger | None = None
@@ -48,6 +54,8 @@ class Spending:
                     "remembers what was spent."
                 )
             return
+        if output is not None and Path(path).resolve() == output.resolve():
+            raise InputError("--output must not be the ledger: it would forget what was spent.")
         self.job = job or uuid.uuid4().hex[:12]  # so that the model can name its charge
         self._total = read_total(total, budget)
         if not Path(path).exists():
@@ -196,7 +204,12 @@ class Spending:
                 f"The release was made and is lost; had it been seen, its cost would be "
                 f"{in_words(cost)}. With --ledger an interrupted fit can be finished for free."
             )
-        return "Nothing was released, so nothing was spent."
+        if not Spending.began:
+            return "Nothing was released, so nothing was spent."
+        return (
+            "Nothing was released but progress. Of methods that choose step by step it tells what "
+            "they have found: count such a run as spent. With --ledger it can be finished for free."
+        )
 
 
 def _epsilon(budget: Budget) -> float:

@@ -19,20 +19,13 @@ from privfield.data.sources.base import RawBatch, Source, check_ids, is_elsewher
 from privfield.data.sources.find import find_source
 from privfield.data.tally import Block, Deal, tallied
 from privfield.errors import InputError
-from privfield.privacy.adjacency import ROW, Unit
 from privfield.privacy.coins import Coins
 from privfield.privacy.randomness import Randomness
 from privfield.privacy.terms import Terms
+from privfield.privacy.terms import unit_of as unit_of
 from privfield.schema import Schema, check_schema
 
 _Owned = tuple[NDArray[np.int64], CodedBatch]  # rows, and the number of the person of each
-
-
-def unit_of(schema: Schema | None) -> Unit:
-    """Whose data a table with this schema is about."""
-    if not isinstance(schema, Schema) or schema.unit is None:
-        return ROW
-    return Unit("person", schema.unit.column)
 
 
 def weight_grid(schema: Schema) -> int:

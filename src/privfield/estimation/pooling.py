@@ -34,6 +34,7 @@ from privfield.models.base import Model
 from privfield.models.card import Card, Site, attach
 from privfield.models.ising import IsingModel
 from privfield.privacy.budgets import NON_PRIVATE, Cost, NonPrivate
+from privfield.stamps import stamp_of
 from privfield.words import counted
 
 Release = Moments | Measurements
@@ -69,7 +70,7 @@ def merged(releases: Sequence[Release | ItemSums], overlap: bool = False) -> Poo
     items = [each for each in releases if isinstance(each, ItemSums)]
     if items:
         return PooledItems.of(items, cost)
-    stamp = next((each.stamp for each in releases if each.stamp), None)
+    stamp = stamp_of(*releases)
     moments = [each for each in releases if isinstance(each, Moments)]
     if len(moments) == len(releases):
         return _moments(moments, cost, stamp)

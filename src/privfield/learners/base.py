@@ -20,6 +20,7 @@ from privfield.privacy.mechanism import Mechanism, R
 from privfield.privacy.released import Released
 from privfield.progress import ProgressCallback
 from privfield.schema import Schema
+from privfield.stamps import stamp_of
 
 
 def result() -> Any:
@@ -197,6 +198,7 @@ def card_of(learner: Learner, notes: Sequence[str] = ()) -> Card:
         notes=(*notes, *[_GAPS] * getattr(learner.schema, "has_gaps", False)),
         intervals={} if estimate is None else _finite(estimate.parameters),
         level=float(results.get("level", 0.95)),
+        stamp=stamp_of(found),
     )
 
 

@@ -24,6 +24,7 @@ from privfield.mechanisms.tables.mechanism import measure
 from privfield.models.mrf import MarkovRandomField
 from privfield.privacy.budgets import NonPrivate, check_budget
 from privfield.schema import Schema
+from privfield.stamps import stamped
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -95,7 +96,7 @@ class MarginalLearner(Learner):
             self._keep(self._measure(data, schema, cliques))
         known = None if isinstance(cliques, str) else cliques
         self.cliques_ = _largest(known or self.measurements_.cliques)
-        self.graph_ = _graph(schema, self.cliques_)
+        self.graph_ = stamped(_graph(schema, self.cliques_), self.measurements_)
         self.model_ = self._estimate(self.measurements_)
         attach_card(self)
         return self

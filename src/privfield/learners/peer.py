@@ -18,6 +18,7 @@ from privfield.models.base import check_count
 from privfield.privacy.adjacency import NODE, Adjacency
 from privfield.privacy.budgets import NON_PRIVATE, Budget, NonPrivate, check_budget
 from privfield.progress import check_progress
+from privfield.stamps import stamped
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -137,6 +138,7 @@ class PeerEffect(Learner):
         if estimate is not None and not estimate.outside:
             self.interval_ = estimate.interval
         self.model_ = self._model()
+        stamped(estimate, self.stamp_)
         pieces = () if estimate is None else estimate.pieces
         attach_card(self, (separate_text(pieces),) if pieces else ())
         return self

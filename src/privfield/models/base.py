@@ -22,6 +22,7 @@ from privfield.models.card import Card, attach
 from privfield.models.labels import labelled_rows, labelled_table
 from privfield.models.saving import save_model
 from privfield.schema import Schema
+from privfield.stamps import stamped
 
 if TYPE_CHECKING:
     import networkx
@@ -112,7 +113,7 @@ class Model(ABC):
         An array; with `labels` a Series or DataFrame of pandas, with names and levels.
         """
         table = self._exact.marginal(self.schema.clique(names))
-        return labelled_table(table, self.schema, names) if labels else table
+        return stamped(labelled_table(table, self.schema, names), self) if labels else table
 
     def entropy(self) -> float:
         """Shannon entropy in nats."""
@@ -168,7 +169,9 @@ class Model(ABC):
         """
         count = check_count(n, len(self.schema))
         codes = self._sample_codes(count, check_rng(rng), method)
-        return labelled_rows(codes, self.schema) if labels else self._plain_rows(codes)
+        if not labels:
+            return self._plain_rows(codes)
+        return stamped(labelled_rows(codes, self.schema), self)
 
     def _plain_rows(self, codes: NDArray[Any]) -> NDArray[Any]:
         wide = max(self.schema.shape) > 256
@@ -216,7 +219,7 @@ class Model(ABC):
             graph.add_edges_from(
                 (a, b) for i, a in enumerate(names) for b in names[i + 1 :] if a != b
             )
-        return graph
+        return stamped(graph, self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a zip of JSON and arrays; `pf.load` reads it."""

@@ -16,6 +16,7 @@ from privfield.inference.factors import Factors
 from privfield.models.base import Model
 from privfield.models.canonical import canonical
 from privfield.models.ordinal import OrdinalModel
+from privfield.stamps import comment, note_beside, stamped
 
 if TYPE_CHECKING:
     import networkx
@@ -41,7 +42,8 @@ def write_graph(graph: networkx.Graph, path: str | os.PathLike[str], kind: str) 
         edges = list(graph.edges(data=True))
         keys = sorted({key for *_, about in edges for key in about})
         rows = [[a, b, *(about.get(key, "") for key in keys)] for a, b, about in edges]
-        data = csv_bytes([["first", "second", *keys], *rows])
+        table = csv_bytes([["first", "second", *keys], *rows])
+        data = comment(graph.graph.get("stamp")) + table
     write_bytes(path, data)
 
 
@@ -58,7 +60,8 @@ def write_uai(model: Model, path: str | os.PathLike[str]) -> None:
     for table in factors.tables:
         values = np.exp(table).ravel()
         lines += ["", str(values.size), " ".join(repr(float(value)) for value in values)]
-    write_bytes(path, ("\n".join(lines) + "\n").encode())
+    with note_beside(path, model.stamp):
+        write_bytes(path, ("\n".join(lines) + "\n").encode())
 
 
 def write_qgraph(
@@ -82,8 +85,8 @@ def write_qgraph(
     if Path(weights_path).resolve() == Path(thresholds_path).resolve():
         raise InputError("thresholds_path must differ from weights_path.")
     with write_whole(weights_path) as first, write_whole(thresholds_path) as second:
-        first.write(weights)
-        second.write(thresholds)
+        first.write(comment(model.stamp) + weights)
+        second.write(comment(model.stamp) + thresholds)
 
 
 def _by_level(model: OrdinalModel) -> list[list[str]]:
@@ -125,7 +128,7 @@ def to_pgmpy(model: Model) -> Any:
                 state_names={name: states[name] for name in chosen},
             )
         )
-    return network
+    return stamped(network, model)
 
 
 def _plain_factors(model: Model) -> Factors:

@@ -16,6 +16,7 @@ from privfield.inference.factors import Factors, Table
 from privfield.models.base import Model, log_scores, set_fields
 from privfield.models.saving import Arrays, Header, stored_floats, stored_stamp, stored_texts
 from privfield.schema import Schema, spin_names
+from privfield.stamps import stamped
 
 if TYPE_CHECKING:
     import networkx
@@ -166,7 +167,7 @@ class IsingModel(SpinModel):
             graph.add_node(name, field=float(value))
         for i, j in np.argwhere(np.triu(self.weights)):
             graph.add_edge(self.names[i], self.names[j], weight=float(self.weights[i, j]))
-        return graph
+        return stamped(graph, self)
 
     def _parts(self) -> tuple[str, Header, Arrays]:
         header: Header = {"names": self.names}

@@ -20,6 +20,7 @@ from privfield.models.ising import SpinModel
 from privfield.models.labels import labelled_rows
 from privfield.models.saving import Arrays, Header, stored_floats, stored_stamp, stored_texts
 from privfield.schema import spin_names
+from privfield.stamps import stamped
 
 if TYPE_CHECKING:
     import networkx
@@ -136,7 +137,7 @@ class NetworkIsing(SpinModel):
         for i, j, value in zip(upper.row, upper.col, upper.data, strict=True):
             if i < j:
                 graph.add_edge(self.names[i], self.names[j], weight=float(value))
-        return graph
+        return stamped(graph, self)
 
     def _parts(self) -> tuple[str, Header, Arrays]:
         header = {"names": self.names, "beta": self.beta, "field": self.field}

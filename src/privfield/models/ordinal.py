@@ -16,6 +16,7 @@ from privfield.models.base import Model, set_fields
 from privfield.models.ising import symmetric
 from privfield.models.saving import Arrays, Header, stored_floats, stored_stamp
 from privfield.schema import Schema, check_schema
+from privfield.stamps import stamped
 
 if TYPE_CHECKING:
     import networkx
@@ -114,7 +115,7 @@ class OrdinalModel(Model):
         for i, j in np.argwhere(np.triu(self.weights)):
             names = self.schema.names[i], self.schema.names[j]
             graph.add_edge(*names, weight=float(self.weights[i, j]))
-        return graph
+        return stamped(graph, self)
 
     def _parts(self) -> tuple[str, Header, Arrays]:
         arrays = {"weights": self.weights}

@@ -10,6 +10,7 @@ from privfield.errors import InputError
 from privfield.files import csv_bytes, write_bytes
 from privfield.models.base import Model
 from privfield.models.ordinal import OrdinalModel
+from privfield.stamps import note_beside
 
 Matrix = Sequence[Sequence[float | None]]
 
@@ -127,7 +128,8 @@ def write_jasp(model: Model, path: str | os.PathLike[str], n: int, method: str) 
         answers = range(len(variable.answers)) if variable.is_ordered else variable.answers
         shown = [*answers, ""]
         columns.append([shown[code] for code in column])
-    write_bytes(path, csv_bytes([model.schema.names, *zip(*columns, strict=True)]))
+    with note_beside(path, model.stamp):
+        write_bytes(path, csv_bytes([model.schema.names, *zip(*columns, strict=True)]))
 
 
 def _vector(items: Iterable[str]) -> str:

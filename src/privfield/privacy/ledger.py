@@ -21,6 +21,7 @@ from urllib.parse import quote
 
 from privfield._version import __version__
 from privfield.errors import BudgetRefused, InputError
+from privfield.files import LEDGER_MARK
 from privfield.html import table_html
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import (
@@ -30,8 +31,8 @@ from privfield.privacy.budgets import (
     Cost,
     NonPrivate,
     PureDP,
-    budget_from_json,
 )
+from privfield.privacy.charges import Charge, State, read_state
 from privfield.privacy.composition import (
     DeltaSplit,
     Spending,
@@ -54,8 +55,9 @@ from privfield.privacy.sealing import (
     kept_outcome,
     seal,
 )
+from privfield.stamps import stamp_of
 
-_APPLICATION = 0x50464C44  # "PFLD" in the SQLite header: how a ledger is recognised
+_APPLICATION = int.from_bytes(LEDGER_MARK, "big")
 _TABLES = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE charges (
@@ -68,19 +70,6 @@ CREATE TABLE results (job TEXT PRIMARY KEY REFERENCES charges(job), data BLOB NO
 
 class NoLedger(InputError):
     """There is nothing at that place, or an empty file."""
-
-
-@dataclass(frozen=True)
-class Charge:
-    """One line of the ledger."""
-
-    job: str
-    what: str
-    cost: Budget
-    adjacency: Adjacency
-    unit: str
-    version: str
-    time: str
 
 
 class Ledger:
@@ -132,7 +121,7 @@ class Ledger:
                     raise NoLedger(f"{str(path)!r} is an empty file; to start, give a total.")
                 _create(db, total, wanted or Adjacency.REPLACE_ONE, stable)
             check_whole(db)
-            state = _read_state(db)
+            state = read_state(db)
         self.total, self.adjacency = state.total, state.adjacency
         if total is not None and total != self.total:
             raise InputError(f"{str(path)!r} has the total {self.total}, not {total}.")
@@ -183,7 +172,12 @@ class Ledger:
                         "a new release."
                     )
                 return name
-            state = _read_state(db)
+            state = read_state(db)
+            if (state.total, state.adjacency) != (self.total, self.adjacency):
+                raise InputError(
+                    "path: another ledger was made in the place of this one since it was opened. "
+                    "Open it again."
+                )
             if state.unit not in (None, unit):
                 raise InputError(
                     f"schema: this ledger protects one {state.unit}; this release protects one "
@@ -237,10 +231,15 @@ class Ledger:
         """Where that job keeps what its steps gave out, until its result is there."""
         return LedgerJournal(self, job)
 
+    @property
+    def stamp(self) -> str | None:
+        """None, or why what was spent promises nothing: a charged release has repeatable noise."""
+        return stamp_of(*self.charges())
+
     def charges(self) -> list[Charge]:
         """All charges, oldest first."""
         with self._transaction("read") as db:
-            return _read_state(db).charges
+            return read_state(db).charges
 
     @property
     def head(self) -> str:
@@ -257,7 +256,7 @@ class Ledger:
         One exclusive transaction: whoever would charge it next finds no ledger and fails.
         """
         with self._transaction("write") as db:
-            if not _read_state(db).charges:
+            if not read_state(db).charges:
                 for name in ("results", "charges", "meta", "journal", "links"):
                     db.execute(f"DROP TABLE IF EXISTS {name}")
                 db.execute("PRAGMA application_id = 0")
@@ -267,7 +266,7 @@ class Ledger:
     def unit(self) -> str | None:
         """Whose data is protected: "row", or "person" with the id column; None before a charge."""
         with self._transaction("read") as db:
-            return _read_state(db).unit
+            return read_state(db).unit
 
     @property
     def spent(self) -> Cost:
@@ -290,7 +289,7 @@ class Ledger:
         `print(ledger)` shows both.
         """
         with self._transaction("read") as db:
-            state = _read_state(db)
+            state = read_state(db)
         split = state.split or first_split(self.total, Cost(0, 0, 0), state.stable_delta)
         found = routes(self.total, split, state.spendings)
         return next((route.left for route in found if route.left is not None), None)
@@ -301,7 +300,7 @@ class Ledger:
         Rounded down to four digits; None where no such release is possible, or the total is in ρ.
         """
         with self._transaction("read") as db:
-            state = _read_state(db)
+            state = read_state(db)
         split = state.split or first_split(self.total, Cost(0, 0, 0), state.stable_delta)
         return largest_epsilons(self.total, split, state.spendings)
 
@@ -309,7 +308,7 @@ class Ledger:
     def spent_epsilon(self) -> float:
         """The ε spent so far at the total's δ, rounded up; inf if there is none."""
         with self._transaction("read") as db:
-            state = _read_state(db)
+            state = read_state(db)
         split = state.split or first_split(self.total, Cost(0, 0, 0), state.stable_delta)
         found = spent_epsilon(self.total, split, state.spendings)
         return float("inf") if found is None else float_above(found)
@@ -324,13 +323,14 @@ class Ledger:
 
     def _standing(self) -> str:
         """Spent and left, in ε where the total is in ε; then in what costs add up in."""
+        stamp = "" if self.stamp is None else f"{self.stamp}: what was spent promises nothing.\n"
         exact = f"spent {self.spent}, remaining {self.remaining or 'nothing'}"
         gaussian, pure = self.remaining_epsilons()
         if gaussian is None:
-            return exact
+            return f"{stamp}{exact}"
         delta = f"delta={getattr(self.total, 'delta', 0):g}"
         return (
-            f"spent epsilon={self.spent_epsilon:g} at {delta}; one more release may have "
+            f"{stamp}spent epsilon={self.spent_epsilon:g} at {delta}; one more release may have "
             f"epsilon={gaussian:g} at {delta} with Gaussian noise, or epsilon={pure or 0:g} if "
             f"pure\n(as costs add up: {exact})"
         )
@@ -340,7 +340,7 @@ class Ledger:
         lines += [f"  {c.time}  {c.cost}  {c.what}  job={c.job}" for c in self.charges()]
         return "\n".join(lines)
 
-    def _admit(self, state: _State, cost: Budget, claim: Budget | None) -> DeltaSplit:
+    def _admit(self, state: State, cost: Budget, claim: Budget | None) -> DeltaSplit:
         """The split of δ under which the charge fits; otherwise `BudgetRefused`."""
         new = Spending(cost.as_cost(), claim if isinstance(claim, ApproxDP) else None)
         split = state.split or first_split(self.total, new.cost, state.stable_delta)
@@ -407,53 +407,6 @@ class LedgerJournal:
                 raise Overtaken
             keep_outcome(db, self.job, number, data)
             return kept_outcome(db, self.job, number) or data
-
-
-@dataclass(frozen=True)
-class _State:
-    """Everything a ledger file says, checked."""
-
-    total: Budget
-    adjacency: Adjacency
-    unit: str | None
-    stable_delta: Fraction | None  # the user's choice
-    split: DeltaSplit | None  # settled by the first charge
-    charges: list[Charge]
-    spendings: list[Spending]
-
-
-def _read_state(db: sqlite3.Connection) -> _State:
-    """All of it; anything that is not as it was written is an `InputError`."""
-    try:
-        meta = dict(db.execute("SELECT name, value FROM meta").fetchall())
-        rows = db.execute(
-            "SELECT job, what, cost, claim, adjacency, unit, version, time FROM charges "
-            "ORDER BY number"
-        ).fetchall()
-        charges, spendings = [], []
-        for job, what, cost, claim, adjacency, unit, version, time in rows:
-            budget = budget_from_json(json.loads(cost))
-            also = json.loads(claim)
-            charges.append(Charge(job, what, budget, Adjacency(adjacency), unit, version, time))
-            pair = None if also is None else budget_from_json(also)
-            spendings.append(
-                Spending(budget.as_cost(), pair if isinstance(pair, ApproxDP) else None)
-            )
-        parts = [Fraction(meta[key]) for key in ("adding", "stable") if key in meta]
-        total = budget_from_json(json.loads(meta["total"]))
-        if not isinstance(total, PureDP | ZCDP | ApproxDP) or (len(parts) == 2) != bool(rows):
-            raise ValueError
-        return _State(
-            total,
-            Adjacency(meta["adjacency"]),
-            meta["unit"] if rows else None,
-            Fraction(meta["stable_delta"]) if "stable_delta" in meta else None,
-            DeltaSplit(parts[0], parts[1]) if parts else None,
-            charges,
-            spendings,
-        )
-    except (ValueError, TypeError, KeyError, ZeroDivisionError):  # InputError is a ValueError
-        raise InputError("path: this ledger is damaged: what it says does not fit.") from None
 
 
 def _settle(db: sqlite3.Connection, unit: str, split: DeltaSplit) -> None:

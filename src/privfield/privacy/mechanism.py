@@ -24,7 +24,7 @@ from privfield.privacy.laws import Law, Whole
 from privfield.privacy.noise import NoiseLaw
 from privfield.privacy.randomness import Draw, Journal, Overtaken, Randomness
 from privfield.privacy.released import Released
-from privfield.privacy.terms import LISTENER, Asked, Terms
+from privfield.privacy.terms import LISTENER, Asked, Terms, unit_of
 from privfield.schema import Schema
 
 R = TypeVar("R", bound=Released)
@@ -72,6 +72,11 @@ class Mechanism(ABC, Generic[R]):
     @abstractmethod
     def title(self) -> str:
         """What is released, as the ledger says it."""
+
+    @property
+    def protects(self) -> Unit:
+        """Whose data its noise is made for: what it reads says so, and the terms must agree."""
+        return unit_of(getattr(self, "schema", None))
 
     @abstractmethod
     def request(self) -> dict[str, Any]:
@@ -126,7 +131,7 @@ class Mechanism(ABC, Generic[R]):
 
         def charge() -> str:
             return ledger.charge(
-                self.title,
+                self.title if self.terms.stamp is None else f"{self.terms.stamp}. {self.title}",
                 cost,
                 self.terms.adjacency,
                 unit=str(self.terms.unit),
@@ -168,13 +173,14 @@ class Mechanism(ABC, Generic[R]):
         return tuple(draw.law for draw in self.trace(data))
 
     def _check_unit(self) -> None:
-        """Rows of people are no units of their own: their number, too, is private then."""
-        schema = getattr(self, "schema", None)
-        if isinstance(schema, Schema) and schema.unit is not None and self.terms.unit.is_row:
-            raise InputError(
-                "unit must be the schema's, all that stands under one value of "
-                f"{schema.unit.column!r}; got one row."
-            )
+        """What is promised is what noise was made for: rows of people are no units of their own,
+        their number is private, and a person is more than one row."""
+        said, true = self.terms.unit, self.protects
+        if str(said) != str(true):
+            meant = f"one {true}"
+            if true.column is not None:
+                meant = f"the schema's, all that stands under one value of {true.column!r}"
+            raise InputError(f"unit must be {meant}; got one {said}.")
 
     def _run(self, run: Run[R], journal: Journal | None, name: str) -> R:
         try:

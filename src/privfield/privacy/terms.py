@@ -12,8 +12,16 @@ from privfield.privacy.budgets import Budget, NonPrivate, check_budget
 from privfield.privacy.ledger import Ledger
 from privfield.privacy.randomness import Journal, Randomness
 from privfield.progress import Progress, ProgressCallback, check_progress
+from privfield.schema import Schema
 
 LISTENER = "_raised_by_a_listener"  # marks exceptions of progress callbacks
+
+
+def unit_of(schema: Schema | None) -> Unit:
+    """Whose data a table with this schema is about."""
+    if not isinstance(schema, Schema) or schema.unit is None:
+        return ROW
+    return Unit("person", schema.unit.column)
 
 
 class Charged(TypedDict, total=False):

@@ -33,6 +33,7 @@ from privfield.reporting.edge_table import edge_table
 from privfield.reporting.findings import Findings, known
 from privfield.reporting.parts import Content, banner, table
 from privfield.reporting.report import render
+from privfield.stamps import Stamped, stamp_of, stamped
 from privfield.words import counted
 
 _SHOWN = 10
@@ -49,8 +50,8 @@ _BOTH = (
 )
 
 
-@dataclass(frozen=True, eq=False)
-class Comparison:
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison(Stamped):
     """How two groups differ, from what was released about each.
 
     `p` is the chance that links look so different when they are the same, whatever the shares of
@@ -96,10 +97,11 @@ class Comparison:
         """A row for each link."""
         return self.edges.to_pandas()
 
-    def __repr__(self) -> str:
-        lines = [self.verdict()] if self.stamp is None else [f"{self.stamp}.", self.verdict()]
-        lines.append(f"Strengths of {self.names[0]} less those of {self.names[1]}:")
-        return "\n".join([*lines, repr(self.edges)])
+    @property
+    def text(self) -> str:
+        """The verdict, and the differences."""
+        lines = f"Strengths of {self.names[0]} less those of {self.names[1]}:"
+        return "\n".join([self.verdict(), lines, self.edges.text])
 
     def write(self, path: str | os.PathLike[str]) -> Path:
         """One self-contained HTML page."""
@@ -136,16 +138,15 @@ def compare(
     found = difference(*laws, level, negligible, random)
     if found is None:
         raise InputError("no common links explain both groups, so they cannot be compared.")
-    stamps = [each.stamp for each in (first, second) if each.stamp]
     return Comparison(
         (own[0], own[1]),
         found.p,
         found.links,
-        found.edges,
+        stamped(found.edges, first, second),
         found.shares,
         level,
         (first.card, second.card),
-        stamps[0] if stamps else None,
+        stamp_of(first, second),
         partial(centrality_differences, (first, second), laws, level),
     )
 

@@ -22,6 +22,7 @@ from privfield.models.base import Model
 from privfield.models.network import NetworkIsing
 from privfield.models.question import Question, read_question
 from privfield.reporting.findings import known
+from privfield.stamps import stamped
 
 SIMULATED = 20_000  # rows, for models too large for exact answers
 _ENOUGH = 500  # of them for a condition
@@ -33,12 +34,16 @@ def edges(model: Model, level: float = 0.95, negligible: float = NEGLIGIBLE) -> 
     check_level(level)
     check_negligible(negligible)
     found = known(model)
-    return plain_edges(model, level) if found is None else found.edges(level, negligible)
+    rows = plain_edges(model, level) if found is None else found.edges(level, negligible)
+    return stamped(rows, model)
 
 
 def ask(model: Model, question: str, level: float = 0.95) -> Answer:
     """A probability with its interval, where the variables were counted together."""
-    check_level(level)
+    return stamped(_answer(model, question, check_level(level)), model)
+
+
+def _answer(model: Model, question: str, level: float) -> Answer:
     asked = read_question(question, model.schema)
     small = is_small(model)
     if small and asked.given and probability_from(model, asked.given, {}) == 0:
@@ -84,7 +89,7 @@ def centrality(model: Model, level: float = 0.95) -> Centrality:
             f"centrality is for models of up to {MOST_VARIABLES} variables; this one has "
             f"{len(model.schema):,}."
         )
-    return centrality_of(model, known(model), level)
+    return stamped(centrality_of(model, known(model), level), model)
 
 
 def plot(model: Model, path: str | os.PathLike[str] | None, kind: str, **options: Any) -> Any:

@@ -167,11 +167,10 @@ def _composition(card: Card, ledger: Ledger | None) -> str | None:
     )
     if ledger is None:
         return f"{rule} The ledger “{card.ledger}” has the others; this card has not read it."
-    charges = ledger.charges()
-    spent = ledger.spent_epsilon
+    spent, stamp = ledger.spent_epsilon, f"{ledger.stamp}. " if ledger.stamp else ""
     so_far = f"ε = {spent:.4g}" if math.isfinite(spent) else str(ledger.spent)
     return (
-        f"{rule} {counted(len(charges), 'charge')} so far: {so_far} of "
+        f"{stamp}{rule} {counted(len(ledger.charges()), 'charge')} so far: {so_far} of "
         f"{words.budget_words(ledger.total)}."
     )
 

@@ -74,7 +74,8 @@ class Utility:
                 field: _mean(own, field)
                 for field in ("to_model", "to_released", "chance", "outside")
             }
-        return {"rows": self.rows, "forbidden": self.forbidden, "level": self.level, **tables}
+        about = {"rows": self.rows, "forbidden": self.forbidden, "level": self.level}
+        return {**about, "stamp": self.model.stamp, **tables}
 
     def write(self, path: str | os.PathLike[str]) -> Path:
         """One self-contained HTML page."""

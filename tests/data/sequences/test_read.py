@@ -326,6 +326,23 @@ def test_a_schema_names_states_columns_and_the_unit():
     assert plain.columns == ("x", None, "place") and str(plain.unit) == "x"
 
 
+def test_errors_show_nothing_that_values_made():
+    """The width of texts, and of the indices of categories, follow from what records hold."""
+    dates = [pd.Categorical(pd.to_datetime(pd.Series(range(n)))) for n in (3, 300)]
+    pairs = [
+        [np.ma.array([["a", "b"], ["a", text]]) for text in ("b", "b" * 37)],
+        [pa.ListArray.from_arrays([0, 1], pa.array(found)) for found in dates],
+        [pa.array([[dict.fromkeys(keys, 1)]]) for keys in ("a", "abc")],
+    ]
+    for pair in pairs:
+        texts = []
+        for data in pair:
+            with pytest.raises(InputError) as caught:
+                SequenceSource(STATES, data)
+            texts.append(str(caught.value))
+        assert texts[0] == texts[1]
+
+
 MSNBC = Path(__file__).parents[4] / "shared" / "data" / "msnbc990928.zip"
 
 

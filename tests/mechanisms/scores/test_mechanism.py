@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,7 @@ from scipy.stats import kstest
 
 import privfield as pf
 from privfield.audit.promise import check_world
+from privfield.data.sequences.form import SequenceForm
 from privfield.mechanisms.scores.losses import PeopleLosses, PersonLosses, RowLosses, SegmentLosses
 from privfield.mechanisms.scores.mechanism import HeldOutScore
 from privfield.privacy.laws import Noise
@@ -142,6 +144,23 @@ def test_a_number_of_ids_released_exactly_is_caught(monkeypatch):
     monkeypatch.setattr(PeopleLosses, "is_public", lambda self, terms: True)
     for world in own:
         assert check_world(replace(world, mechanism=replace(world.mechanism)), (0,)).problem
+
+
+@pytest.mark.parametrize("kind", ["frame", "mapping"])
+def test_a_number_of_ids_is_not_public_whoever_says_so(kind, tmp_path):
+    """A person without a sequence has no row in a frame, and would be missed in its number."""
+    data = {"p": ["a", "b"], "q": ["b"]}
+    if kind == "frame":
+        rows = [(who, 0, state) for who, states in data.items() for state in states]
+        data = pd.DataFrame(rows, columns=["person", "sequence", "state"])
+    form = SequenceForm.of(CHAIN.states)
+    ledger = pf.Ledger(tmp_path / "l", total=pf.PureDP(1))
+    terms = Terms(pf.PureDP(1), unit=form.unit, ledger=ledger)
+    said = HeldOutScore(terms, losses=PersonLosses(CHAIN, form, alone=True), bound=Fraction(1))
+    with pytest.raises(pf.InputError, match="a person may have no sequence"):
+        said.release(data)
+    assert not ledger.charges()
+    assert said.release([["a", "b"], []]).people == 2
 
 
 def fits_its_law(runs=1500):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from privfield.data.sources.paths import check_data_path, is_remote, nearby
 from privfield.errors import InputError
+from privfield.files import KEPT, is_ledger
 
 if TYPE_CHECKING:
     from privfield.data.table import Table
@@ -30,6 +31,8 @@ def check_output(path: str, force: bool, suffixes: Sequence[str] = ()) -> Path:
         raise InputError(f"--output: {path!r} is a folder; a file name is needed.")
     if not target.parent.is_dir():
         raise InputError(f"--output: the folder {str(target.parent)!r} does not exist.")
+    if is_ledger(target):
+        raise InputError(f"--output: {path!r} {KEPT}")
     if target.exists() and not force:
         raise InputError(f"--output: {path!r} exists already. Add --force to replace it.")
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any
 
 from privfield.cli.arguments import options
@@ -19,6 +20,7 @@ Example:  [bold]privfield demo[/bold]
 Writes symptoms.csv, symptoms.toml, study.ledger, model.pf and report.html to a folder of its own.
 """
 PEOPLE = 5000
+_JOB = "demo"
 SYMPTOMS = (
     *("low mood", "no interest", "poor sleep", "fatigue", "appetite", "guilt", "focus"),
     *("slowness", "worry", "restless"),
@@ -69,7 +71,7 @@ def demo(
         budget = ApproxDP(1, 1e-6)
         forecast = plan(schema, PEOPLE, budget)
         ledger = Ledger(folder / "study.ledger", total=budget)
-        common = {"budget": budget, "ledger": ledger, "job": "demo", "progress": progress}
+        common = {"budget": budget, "ledger": ledger, "job": _JOB, "progress": progress}
         study = table_study(data, schema, budget)
         learner = make_learner(choose(study).name, study, "auto", "auto", None, common)
         model = labelled(learner.fit(data).model_, schema)
@@ -110,8 +112,23 @@ def _folder(output: str, force: bool) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"--output: cannot make {output!r}: {error.strerror}.") from None
-    (folder / "study.ledger").unlink(missing_ok=True)  # every demo is a new study
+    forget_demo(folder / "study.ledger")  # every demo is a new study
     return folder
+
+
+def forget_demo(path: Path) -> None:
+    """Remove the ledger of an earlier demo; one that knows of anything else stays."""
+    from privfield.errors import InputError
+    from privfield.privacy.ledger import Ledger, NoLedger
+
+    if path.exists():
+        with suppress(NoLedger):
+            if [charge.job for charge in Ledger(path).charges()] not in ([], [_JOB]):
+                raise InputError(
+                    f"--output: {str(path)!r} is the ledger of a study, which remembers what was "
+                    "spent. Choose another folder."
+                )
+        path.unlink()
 
 
 def true_model() -> IsingModel:

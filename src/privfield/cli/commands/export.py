@@ -52,6 +52,7 @@ def export(
     from privfield.files import csv_bytes, write_bytes
     from privfield.models.export import write_graph, write_qgraph, write_uai
     from privfield.models.r_export import write_jasp
+    from privfield.stamps import comment
 
     if to not in FORMATS:
         raise InputError(f"--to must be one of {', '.join(FORMATS)}; got {to!r}.")
@@ -79,7 +80,8 @@ def export(
     elif to == "card":
         _export_card(found, files, ledger)
     elif to == "centrality":
-        write_bytes(target, csv_bytes(found.centrality().table()))
+        rows = csv_bytes(found.centrality().table())
+        write_bytes(target, comment(found.stamp) + rows)
     else:
         write_graph(graph_of(found, edges := found.edges()), target, to)
         counts = {"edges": {verdict: edges.count(verdict) for verdict in VERDICTS}}
@@ -142,8 +144,6 @@ def graph_of(model: Model, edges: Edges) -> Any:
     import math
 
     graph = _weighted(model)
-    if model.stamp:
-        graph.graph["stamp"] = model.stamp
     for edge in edges if edges.known else ():
         if graph.has_edge(edge.first, edge.second):
             numbers = {"weight": edge.fitted, "estimate": edge.estimate, "p": edge.p}

@@ -95,7 +95,7 @@ def fit(
     wanted = read_cliques(cliques, rules)
     data = named_data(file, spark, encoding)
     open_data(file, rules, data)  # refuses what cannot be read
-    purse = Spending(ledger, total, job, budget, adjacency)
+    purse = Spending(ledger, total, job, budget, adjacency, target)
     common: dict[str, Any] = {
         "budget": budget,
         "adjacency": adjacency,

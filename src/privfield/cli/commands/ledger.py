@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from privfield.cli.arguments import options
-from privfield.cli.terminal.console import say, say_json
+from privfield.cli.terminal.console import say, say_json, say_stamp
 
 HELP = """Show what was charged to a ledger, and what is left.
 
@@ -44,6 +44,7 @@ def ledger(
                 "total": found.total.to_json(),
                 "adjacency": str(found.adjacency),
                 "unit": found.unit,
+                "stamp": found.stamp,
                 "spent": found.spent.to_json(),
                 "spent_epsilon": spent if math.isfinite(spent) else None,
                 "remaining": None if left is None else left.to_json(),
@@ -63,6 +64,7 @@ def ledger(
             }
         )
         return
+    say_stamp(found.stamp)
     say(f"Total      {in_words(found.total)}, for one {found.unit or 'row'} ({found.adjacency})")
     if math.isfinite(spent):
         delta = getattr(found.total, "delta", 0)

@@ -101,7 +101,7 @@ def peer(
         letters = check_encoding("utf-8" if encoding is None else encoding)
     with _in_options("EDGES"):
         network = read_network(read_edge_file(edges, encoding=letters), scaling)
-    purse = Spending(ledger, total, job, budget, "flip-outcome")
+    purse = Spending(ledger, total, job, budget, "flip-outcome", target)
     warn_of_seed(insecure_seed)
     if insecure_seed is None:
         note("Protected: each outcome. Not protected: the network, and who is in it.")

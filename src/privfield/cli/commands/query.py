@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -37,16 +37,13 @@ def query(
     with bars("computing"):
         answer = found.ask(question, level)
     if json:
-        value: dict[str, Any] = vars(answer)
-        if found.stamp:
-            value = {**value, "stamp": found.stamp}
-        say_json(value)
+        say_json(vars(answer))
         return
     say_stamp(found.stamp)
     if not answer.measured:
-        say(f"{asked} is {answer!r}")
+        say(f"{asked} is {answer.text}")
     elif answer.low is None or answer.high is None:
         say(f"{asked} = {answer.estimate:.4g}")
         note(f"{answer.note[:1].upper()}{answer.note[1:]}.")
     else:
-        say(f"{asked} = {answer!r}")
+        say(f"{asked} = {answer.text}")

@@ -12,6 +12,7 @@ import numpy as np
 from privfield.errors import InputError
 from privfield.files import csv_bytes, write_whole
 from privfield.progress import ProgressCallback, tell
+from privfield.stamps import note_beside
 
 if TYPE_CHECKING:
     from privfield.models.base import Model
@@ -64,10 +65,16 @@ def write_rows(
     import pyarrow as pa
 
     variables = model.schema.variables
-    schema = pa.schema([pa.field(v.name, _kind(v)) for v in variables])
+    plain = path.suffix.lower() == ".csv"  # Parquet has room for a stamp
+    about = None if model.stamp is None else {"stamp": model.stamp}
+    schema = pa.schema([pa.field(v.name, _kind(v)) for v in variables], about)
     levels = (level for v in variables if v.kind != "number" for level in v.levels)
     quoted = any(re.search('[",\r\n]', level) or not level for level in levels)
-    with write_whole(path) as file, _writer(path, file, schema, quoted) as writer:
+    with (
+        note_beside(path, model.stamp if plain else None),
+        write_whole(path) as file,
+        _writer(path, file, schema, quoted) as writer,
+    ):
         done = 0
         for states in _pieces(model, n, rng, method):
             columns = [

@@ -68,7 +68,7 @@ def structure(
     rules = read_schema(schema)
     data = named_data(file, encoding=encoding)
     open_data(file, rules, data)  # refuses what cannot be read
-    purse = Spending(ledger, total, job, budget, adjacency)
+    purse = Spending(ledger, total, job, budget, adjacency, target)
     learner = StructureLearner(
         budget,
         width=width,

@@ -38,7 +38,7 @@ def utility(
         kept = compare_rows(found, synthetic, level)
     kept.write(target)
     if json:
-        say_json({"page": str(target), "stamp": found.stamp, **kept.summary()})
+        say_json({"page": str(target), **kept.summary()})
         return
     say_stamp(found.stamp)
     say(f"Wrote {target}: open it in a browser.")

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privfield.data.sources.base import dtype_text
 from privfield.errors import InputError
 from privfield.schema import Schema, check_schema
 
@@ -192,7 +193,7 @@ def _as_array(outcomes: Any, nodes: int) -> NDArray[Any]:
     if array.ndim != 1 or len(array) != nodes:
         raise _wrong_shape(nodes, array.shape)
     if array.dtype.kind not in "biufOUS":
-        raise InputError(f"outcomes must be numbers; got dtype {array.dtype}.")
+        raise InputError(f"outcomes must be numbers; got dtype {dtype_text(array)}.")
     return array
 
 

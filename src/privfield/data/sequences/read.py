@@ -18,7 +18,13 @@ from privfield.data.choice import id_bytes
 from privfield.data.people import People
 from privfield.data.sequences.form import COLUMNS, Columns
 from privfield.data.sequences.form import StateSet as StateSet
-from privfield.data.sources.base import RawBatch, check_ids, is_elsewhere
+from privfield.data.sources.base import (
+    RawBatch,
+    check_ids,
+    dtype_text,
+    is_elsewhere,
+    type_text,
+)
 from privfield.errors import InputError
 
 ACCEPTED = (
@@ -90,7 +96,7 @@ class SequenceSource:
             if self.data.dtype.kind not in "biufOUST" or isinstance(self.data, np.ma.MaskedArray):
                 raise InputError(
                     "sequences: an array must hold numbers, texts or objects, unmasked; "
-                    f"its dtype is {self.data.dtype}."
+                    f"its dtype is {dtype_text(self.data)}."
                 )
         elif isinstance(self.data, _arrow_list_types()):
             _check_arrow(self.data.type)
@@ -340,11 +346,11 @@ def _check_arrow(kind: Any) -> None:
 
     from privfield.data.coding.coder import is_legal
 
-    if not (pa.types.is_list(kind) or pa.types.is_large_list(kind)) or not is_legal(
-        kind.value_type
-    ):
+    lists = pa.types.is_list(kind) or pa.types.is_large_list(kind)
+    if not lists or not is_legal(kind.value_type):
+        shown = f"list of {type_text(kind.value_type)}" if lists else type_text(kind)
         raise InputError(
-            f"sequences: an Arrow column must hold lists of plain values; its type is {kind}."
+            f"sequences: an Arrow column must hold lists of plain values; its type is {shown}."
         )
 
 

@@ -110,7 +110,7 @@ def check_names(found: Sequence[Any], wanted: Sequence[str], where: str, advice:
 def check_type(name: str, kind: Any, where: str) -> None:
     """Refuse a column by its type, which is public, never by its values."""
     if not is_legal(kind):
-        refuse_type(name, _type_name(kind), where)
+        refuse_type(name, type_text(kind), where)
 
 
 _KINDS = (
@@ -148,8 +148,8 @@ def refuse_type(name: str, kind: str, where: str) -> NoReturn:
     )
 
 
-def _type_name(kind: Any) -> str:
-    """The type without its details, such as the keys of a struct."""
+def type_text(kind: Any) -> str:
+    """An Arrow type without its details, which values may have made: keys, widths of indices."""
     if pa.types.is_dictionary(kind):
-        return f"dictionary of {_type_name(kind.value_type)}"
+        return f"dictionary of {type_text(kind.value_type)}"
     return re.split(r"[<\[]", str(kind))[0]

@@ -24,6 +24,7 @@ from privfield.estimation.peers.noise import Root, count_noise, crossing_law, ro
 from privfield.estimation.peers.reweighting import Curve
 from privfield.mechanisms.peers.release import LocalRelease, ObjectiveRelease, StatisticRelease
 from privfield.progress import ProgressCallback
+from privfield.stamps import Stamped
 
 FloatArray = NDArray[np.float64]
 Counted = StatisticRelease | LocalRelease
@@ -36,8 +37,8 @@ _SHALLOW = 0.8
 EMPTY = 1e-9  # intervals that are no longer hold nothing
 
 
-@dataclass(frozen=True, eq=False)
-class PeerEstimate:
+@dataclass(frozen=True, eq=False, repr=False)
+class PeerEstimate(Stamped):
     """β with its interval, the likelihood that they come from, and their Monte-Carlo errors.
 
     `parameters` maps names to (estimate, low, high); `grid` and `log_likelihood` are for plots (the
@@ -55,6 +56,15 @@ class PeerEstimate:
     messages: tuple[str, ...]
     least: float = 0.0
     pieces: tuple[tuple[float, float], ...] = ()
+
+    @property
+    def text(self) -> str:
+        """Each parameter with its interval."""
+        each = self.parameters.items()
+        return "\n".join(
+            f"{name} {at:.4g} ({low:.4g} to {high:.4g}, {self.level:.0%})"
+            for name, (at, low, high) in each
+        )
 
     @property
     def beta(self) -> float:

@@ -15,12 +15,13 @@ from privfield.estimation.uncertainty.counted import Counted
 from privfield.estimation.uncertainty.intervals import probability_from, uncertainty
 from privfield.inference.factors import Table
 from privfield.models.base import Model
+from privfield.stamps import Stamped, stamped
 
 Query = Callable[[Model], Any]
 
 
-@dataclass(frozen=True, eq=False)
-class Interval:
+@dataclass(frozen=True, eq=False, repr=False)
+class Interval(Stamped):
     """An estimate with the range that holds the truth with the stated probability."""
 
     estimate: Table
@@ -28,7 +29,9 @@ class Interval:
     high: Table
     level: float
 
-    def __repr__(self) -> str:
+    @property
+    def text(self) -> str:
+        """A single estimate with its interval; of many, how many."""
         if np.ndim(self.estimate) == 0:
             return f"{self.estimate:.4g} ({self.low:.4g} to {self.high:.4g}, {self.level:.0%})"
         return f"<{np.shape(self.estimate)} estimates with {self.level:.0%} intervals>"
@@ -50,7 +53,10 @@ class Bootstrap:
         tail = (1 - check_level(level)) / 2
         found = np.stack([np.asarray(query(model), np.float64) for model in self.models])
         low, middle, high = np.quantile(found, [tail, 0.5, 1 - tail], axis=0, method="weibull")
-        return Interval(middle, low, high, level)
+        return self._interval(middle, low, high, level)
+
+    def _interval(self, estimate: Table, low: Table, high: Table, level: float) -> Interval:
+        return stamped(Interval(estimate, low, high, level), self.model)
 
     def marginal(self, names: Sequence[str], level: float = 0.95) -> Interval:
         """The joint distribution of some variables, with an interval for each cell."""
@@ -62,7 +68,7 @@ class Bootstrap:
             event = {n: own[at] for n, own, at in zip(names, levels, cell, strict=True)}
             found = self.probability(event, level=level)
             parts[(slice(None), *cell)] = found.estimate, found.low, found.high
-        return Interval(parts[0], parts[1], parts[2], level)
+        return self._interval(parts[0], parts[1], parts[2], level)
 
     def probability(
         self,
@@ -76,11 +82,11 @@ class Bootstrap:
         found = self.known.probability(event, given or {}, level)
         if found is not None and not found.measured:  # any probability is possible
             middle, low, high = (np.asarray(x) for x in (found.estimate, 0.0, 1.0))
-            return Interval(middle, low, high, level)
+            return self._interval(middle, low, high, level)
         if found is None or found.low is None or found.high is None:
             return self.interval(lambda m: probability_from(m, event, given or {}), level)
         middle, low, high = (np.asarray(x) for x in (found.estimate, found.low, found.high))
-        return Interval(middle, low, high, level)
+        return self._interval(middle, low, high, level)
 
     def log_odds_ratio(self, first: str, second: str, level: float = 0.95) -> Interval:
         """Log odds ratios between two variables, each level against its first one."""

@@ -33,6 +33,7 @@ from privfield.inference.factors import Table
 from privfield.inference.sampling.ordinal import OrdinalChains
 from privfield.models.base import Model
 from privfield.models.ordinal import OrdinalModel
+from privfield.stamps import Stamped, stamped
 from privfield.words import counted
 
 Known = Uncertainty | ItemUncertainty
@@ -103,7 +104,7 @@ class NodeCentrality:
     agreement: float | None = None
 
 
-class Centrality(Sequence[NodeCentrality]):
+class Centrality(Stamped, Sequence[NodeCentrality]):
     """One row for each variable, in column order.
 
     `order` has for each measure the share of pairs of variables that stand in a draw as they stand
@@ -125,7 +126,7 @@ class Centrality(Sequence[NodeCentrality]):
     def __getitem__(self, place: slice) -> Centrality: ...
     def __getitem__(self, place: int | slice) -> NodeCentrality | Centrality:
         if isinstance(place, slice):
-            return Centrality(self.rows[place], self.level, self.order, self.note)
+            return stamped(Centrality(self.rows[place], self.level, self.order, self.note), self)
         return self.rows[place]
 
     def __len__(self) -> int:
@@ -148,9 +149,11 @@ class Centrality(Sequence[NodeCentrality]):
         import pandas as pd
 
         columns, *rows = self.table()
-        return pd.DataFrame(rows, columns=columns)
+        return stamped(pd.DataFrame(rows, columns=columns), self)
 
-    def __repr__(self) -> str:
+    @property
+    def text(self) -> str:
+        """The strongest variables, and how stable their order is."""
         lines = [f"{counted(len(self.rows), 'variable')}, the strongest first"]
         for row in sorted(self.rows, key=lambda row: -(row.strength.estimate or 0.0))[:_SHOWN]:
             parts = [f"{label(name)} {getattr(row, name)!r}" for name in MEASURES]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import combinations
 from typing import Any
@@ -17,10 +17,10 @@ import numpy as np
 from privfield.checks import check_level
 from privfield.estimation.uncertainty.coordinates import Numbers, Scope, contrasts, numbers_of
 from privfield.estimation.uncertainty.tails import laplace_share, quantile
-from privfield.html import text_html
 from privfield.inference.factors import Table
 from privfield.models.base import Model
 from privfield.models.mrf import MarkovRandomField
+from privfield.stamps import Stamped, stamped
 
 _IMPOSSIBLE = 1e-12  # shares up to this are those of levels that cannot occur
 _GRID = 501  # trial values of a probability
@@ -46,8 +46,8 @@ class MarginalInterval:
     measured: bool = True
 
 
-@dataclass(frozen=True)
-class Answer:
+@dataclass(frozen=True, repr=False)
+class Answer(Stamped):
     """A probability with the range that holds the truth with the stated probability."""
 
     estimate: float
@@ -61,21 +61,20 @@ class Answer:
         """False where noise reaches over all probabilities: `estimate` is the model's guess."""
         return self.note != NOT_MEASURED
 
-    def __repr__(self) -> str:
+    @property
+    def text(self) -> str:
+        """The probability with its interval."""
         if not self.measured:
             return self.note
         if self.low is None or self.high is None:
             return f"{self.estimate:.4g} ({self.note or 'no interval is known'})"
         return f"{self.estimate:.4g} ({self.low:.4g} to {self.high:.4g}, {self.level:.0%})"
 
-    def _repr_html_(self) -> str:
-        return text_html(repr(self))
-
     def to_pandas(self) -> Any:
         """One row."""
         import pandas as pd
 
-        return pd.DataFrame([vars(self)])
+        return stamped(pd.DataFrame([asdict(self)]), self)
 
 
 @dataclass(frozen=True)

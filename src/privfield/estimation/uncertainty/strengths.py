@@ -16,6 +16,7 @@ from privfield.estimation.uncertainty.tails import erfc, normal_quantile
 from privfield.html import table_html
 from privfield.inference.factors import Table
 from privfield.schema import Schema, Variable
+from privfield.stamps import Stamped, stamped
 from privfield.words import counted
 
 NEGLIGIBLE = 0.05
@@ -57,7 +58,7 @@ class EdgeInterval:
         return math.exp(min(4 * strength / self.steps, 700))
 
 
-class Edges(Sequence[EdgeInterval]):
+class Edges(Stamped, Sequence[EdgeInterval]):
     """Edges with their verdicts; `pairs` is how many pairs of variables there are in all.
 
     `known` is False where no interval is known for the way in which they were estimated.
@@ -74,7 +75,7 @@ class Edges(Sequence[EdgeInterval]):
     def __getitem__(self, place: slice) -> Edges: ...
     def __getitem__(self, place: int | slice) -> EdgeInterval | Edges:
         if isinstance(place, slice):
-            return Edges(self.rows[place], self.level, self.pairs, self.known)
+            return stamped(Edges(self.rows[place], self.level, self.pairs, self.known), self)
         return self.rows[place]
 
     def __len__(self) -> int:
@@ -94,18 +95,24 @@ class Edges(Sequence[EdgeInterval]):
         import pandas as pd
 
         names = [field.name for field in fields(EdgeInterval)]
-        return pd.DataFrame([[getattr(row, n) for n in names] for row in self.rows], columns=names)
+        rows = [[getattr(row, n) for n in names] for row in self.rows]
+        return stamped(pd.DataFrame(rows, columns=names), self)
 
     def _repr_html_(self) -> str:
         order = sorted(self.rows, key=lambda row: (_rank(row.verdict), -abs(row.estimate)))
         rows = [(r.first, r.second, r.estimate, r.low, r.high, r.verdict) for r in order]
         head = ("first", "second", "estimate", "low", "high", "verdict")
-        return table_html(repr(self).splitlines()[0], head, rows)
+        return table_html(self._headed(self._counts()), head, rows)
 
-    def __repr__(self) -> str:
+    def _counts(self) -> str:
         counts = ", ".join(f"{self.count(v):,} {v}" for v in VERDICTS if self.count(v))
         counts = counts if self.known else "no interval is known for this method"
-        lines = [f"{counted(self.pairs, 'pair')} of variables: {counts}"]
+        return f"{counted(self.pairs, 'pair')} of variables: {counts}"
+
+    @property
+    def text(self) -> str:
+        """How many there are of each verdict, and the first of them."""
+        lines = [self._counts()]
         order = sorted(self.rows, key=lambda row: (_rank(row.verdict), -abs(row.estimate)))
         for row in order[:_SHOWN]:
             numbers = "" if row.verdict == VERDICTS[-1] else f"  {row.estimate:.2f}"

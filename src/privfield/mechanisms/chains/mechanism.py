@@ -20,7 +20,7 @@ from privfield.mechanisms.chains.segments import SHARES, Segments
 from privfield.mechanisms.forecasting.forecast import Forecast
 from privfield.mechanisms.forecasting.study import Study
 from privfield.mechanisms.worlds import small_sequences
-from privfield.privacy.adjacency import Adjacency, Sensitivity
+from privfield.privacy.adjacency import Adjacency, Sensitivity, Unit
 from privfield.privacy.budgets import Budget, NonPrivate
 from privfield.privacy.laws import Noise
 from privfield.privacy.mechanism import Mechanism, Run, World
@@ -75,6 +75,8 @@ class ChainTransitions(Mechanism[ChainMeasurements]):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "limit", check_limit(self.limit))
+        if self.cut is not None and not 0 <= self.cut.null < len(self.states.names):
+            raise InputError(f"null must be the number of a state; got {self.cut.null}.")
         if self._mass > MOST:
             raise InputError(
                 f"limit and segment: a unit may weigh {MOST:,} transitions at most; "
@@ -102,6 +104,13 @@ class ChainTransitions(Mechanism[ChainMeasurements]):
     def title(self) -> str:
         """How many states."""
         return f"a chain of {len(self.states.names)} states with {self._design[1].name} noise"
+
+    @property
+    def protects(self) -> Unit:
+        """All that stands under one id; what an id is called in words is the terms' to say."""
+        unit = self.terms.unit
+        named = unit.column in (None, self.columns[0])
+        return id_unit(self.columns, unit.name if named else None)
 
     def request(self) -> dict[str, Any]:
         """States, weights and noise, and the id column where it is another than "person"."""

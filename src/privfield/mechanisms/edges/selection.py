@@ -10,6 +10,7 @@ from privfield.mechanisms.tables.measurements import Measurements
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import Budget, NonPrivate
 from privfield.privacy.released import Released
+from privfield.stamps import stamped
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -91,7 +92,7 @@ class Selection(Released):
         found = nx.Graph()
         found.add_nodes_from(self.measurements.schema.names)
         found.add_edges_from(self.edges)
-        return found
+        return stamped(found, self)
 
     def __repr__(self) -> str:
         stamp = f"{self.stamp}. " if self.stamp else ""

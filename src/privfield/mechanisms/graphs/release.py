@@ -11,6 +11,7 @@ from privfield.errors import InputError
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import Budget, NonPrivate
 from privfield.privacy.released import Released
+from privfield.stamps import stamped
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -62,7 +63,7 @@ class StructureRelease(Released):
         found.add_nodes_from(self.names)
         for edge in self.edges:
             found.add_edges_from(combinations(edge, 2))
-        return found
+        return stamped(found, self)
 
     def __repr__(self) -> str:
         found = "nothing released" if self.edges is None else f"{len(self.edges)} edges"

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from privfield.data.network.outcomes import check_missing, open_outcomes, positive_values
 from privfield.data.network.public import PublicNetwork
 from privfield.mechanisms.peers.release import NetworkRelease
+from privfield.privacy.adjacency import NODE, Unit
 from privfield.privacy.mechanism import OUTCOMES, Mechanism, Run
 from privfield.privacy.randomness import Randomness
 from privfield.schema import Schema
@@ -36,6 +37,11 @@ class NetworkMechanism(Mechanism[N]):
         super().__post_init__()
         check_missing(self.missing)
         positive_values(self.schema, self.positive)
+
+    @property
+    def protects(self) -> Unit:
+        """One outcome, whatever a schema says."""
+        return NODE
 
     def request(self) -> dict[str, Any]:
         """The network, and how outcomes are read."""

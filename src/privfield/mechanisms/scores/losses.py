@@ -21,18 +21,18 @@ from numpy.typing import NDArray
 from privfield.data.aggregate import Through
 from privfield.data.batch import CodedBatch
 from privfield.data.people import WEIGHT_GRID
-from privfield.data.sequences.form import SequenceForm
+from privfield.data.sequences.form import SequenceForm, id_unit
 from privfield.data.sequences.read import Sequences, SequenceSource
 from privfield.data.sequences.segments import segments
 from privfield.data.signs import codes_of_signs, open_signs
-from privfield.data.table import open_table, row_key
+from privfield.data.table import open_table, row_key, unit_of
 from privfield.errors import InputError
 from privfield.mechanisms.chains.mechanism import DEFAULT_LIMIT
 from privfield.mechanisms.chains.segments import Segments
 from privfield.models.base import Model
 from privfield.models.chain import ChainModel
 from privfield.models.ising import SpinModel
-from privfield.privacy.adjacency import Adjacency
+from privfield.privacy.adjacency import Adjacency, Unit
 from privfield.privacy.randomness import Randomness
 from privfield.privacy.terms import Terms
 from privfield.schema import Schema
@@ -74,6 +74,10 @@ class Losses(Protocol):
         """One that protects nobody has a score that does not either."""
 
     @property
+    def unit(self) -> Unit:
+        """Whose records they are."""
+
+    @property
     def weight(self) -> int:
         """How many full records of one unit count at most."""
 
@@ -101,6 +105,11 @@ class RowLosses:
     model: Model
     schema: Schema
     what = "a model"
+
+    @property
+    def unit(self) -> Unit:
+        """The schema's."""
+        return unit_of(self.schema)
 
     @property
     def weight(self) -> int:
@@ -217,6 +226,11 @@ class PeopleLosses(ABC):
     alone: bool = False
     weight = 1
 
+    @property
+    def unit(self) -> Unit:
+        """All that stands under one id, as the form names it."""
+        return id_unit(self.form.columns, self.form.unit.name)
+
     def is_public(self, terms: Terms) -> bool:
         """Where one entry is replaced by another; an id may have no sequence, and is gone then."""
         return self.alone and terms.adjacency is Adjacency.REPLACE_ONE
@@ -231,6 +245,11 @@ class PeopleLosses(ABC):
 
     def open(self, data: Any, steps: Steps, terms: Terms) -> Totals:
         """People one after the other; what one loses is a sum of whole numbers."""
+        if self.alone and not entries_are_people(data):
+            raise InputError(
+                "data must be a list or an array of people where their number is to be public; "
+                f"got {type(data).__name__}, in which a person may have no sequence."
+            )
         source = SequenceSource.of(self.form.states, data, self.form.columns)
         sums = self._sums(steps)
 
@@ -249,6 +268,11 @@ class PeopleLosses(ABC):
     @abstractmethod
     def _sums(self, steps: Steps) -> PersonSums:
         """What all people lose, and how many they are."""
+
+
+def entries_are_people(data: Any) -> bool:
+    """Whether each entry is a person, with or without states: then an empty one counts, too."""
+    return data is None or isinstance(data, list | tuple | np.ndarray)
 
 
 @dataclass(frozen=True, eq=False)

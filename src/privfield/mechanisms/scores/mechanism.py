@@ -21,6 +21,7 @@ from privfield.mechanisms.scores.losses import (
     RowLosses,
     SegmentLosses,
     Steps,
+    entries_are_people,
 )
 from privfield.mechanisms.scores.score import ReleasedScore
 from privfield.mechanisms.worlds import rows_of, small_sequences, small_tables
@@ -29,7 +30,7 @@ from privfield.models.chain import ChainModel
 from privfield.models.ising import IsingModel, SpinModel
 from privfield.models.mrf import MarkovRandomField
 from privfield.models.polynomial import PolynomialMRF
-from privfield.privacy.adjacency import Sensitivity
+from privfield.privacy.adjacency import Sensitivity, Unit
 from privfield.privacy.budgets import Budget, NonPrivate
 from privfield.privacy.laws import Noise
 from privfield.privacy.mechanism import Additive, Run, World
@@ -89,7 +90,7 @@ def release_score(
             "says who is who, and what odd values are read as."
         )
     losses = RowLosses(model, schema_of(model, schema))
-    terms = Terms.of(budget, unit_of(losses.schema), adjacency=adjacency, **charged)
+    terms = Terms.of(budget, losses.unit, adjacency=adjacency, **charged)
     return _score(losses, data, bound, terms)
 
 
@@ -106,7 +107,7 @@ def score_people(
     **charged: Unpack[Charged],
 ) -> ReleasedScore:
     """Of sequences under a chain, or cut into segments under a model of one."""
-    alone = people is None and isinstance(data, list | tuple | np.ndarray | None)
+    alone = people is None and entries_are_people(data)
     losses: Losses
     if cut is None:
         losses = PersonLosses(model, form, alone)
@@ -151,6 +152,11 @@ class HeldOutScore(Additive[ReleasedScore]):
         counted = 0 if self.public else self.losses.weight * steps.each
         moved = Sensitivity(lost + counted, lost**2 + counted**2)
         return noise_in(self.terms.budget, moved)
+
+    @property
+    def protects(self) -> Unit:
+        """That of the records whose losses are added up."""
+        return self.losses.unit
 
     @property
     def title(self) -> str:
