@@ -168,7 +168,7 @@ def test_a_job_that_is_known_costs_nothing(call, desk):
     assert all((x == y).all() for x, y in zip(a.tables, b.tables, strict=True))
     without = [each for each in line[:-2] if each != "--yes"]  # refused before anybody is asked
     code, _, err = call(*without, "-o", "c.pf")
-    assert code == 3 and "Remaining: nothing" in err and not (desk / "c.pf").exists()
+    assert code == 3 and "has nothing left of" in err and not (desk / "c.pf").exists()
 
 
 def test_a_refused_fit_leaves_no_ledger_that_blocks_the_next(call, desk):

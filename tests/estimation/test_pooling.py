@@ -195,12 +195,18 @@ def test_levels_must_mean_the_same():
     rows = [people(100, rng)[:, [0, 2]] for _ in range(3)]
     for release in (
         lambda data, schema: pf.measure(data, schema, [("a", "b")], budget),
-        lambda data, schema: pf.IsingLearner(budget, schema=schema, method="moments")
-        .fit(pd.DataFrame({n: np.array(schema[n].levels)[data[:, k]] for k, n in enumerate("ab")}))
-        .model_,
+        lambda data, schema: (
+            pf.IsingLearner(budget, schema=schema, method="moments")
+            .fit(
+                pd.DataFrame(
+                    {n: np.array(schema[n].levels)[data[:, k]] for k, n in enumerate("ab")}
+                )
+            )
+            .model_
+        ),
     ):
         one, other = release(rows[0], plain), release(rows[1], turned)
-        with pytest.raises(pf.InputError, match="number 2 must have the levels of number 1; .*'a'"):
+        with pytest.raises(pf.InputError, match=r"2 must have the levels of number 1; .*'a'"):
             pf.pool([one, other])
         pooled = pf.pool([one, release(rows[2], plain)])
         assert [v.levels for v in pooled.schema.variables] == [("no", "yes")] * 2

@@ -121,7 +121,7 @@ def test_the_psychologist_is_told_what_pure_epsilon_does_to_190_tables():
     assert pure.recommended.name == "moments"
     text = " ".join(pure.advice)
     assert "190 tables" in text and "next to nothing" in text
-    assert "ApproxDP(1, 1e-06)" in text and "fewer tables" in text
+    assert "ε = 1, δ = 1e-06" in text and "fewer tables" in text
     approximate = plan(SYMPTOMS, n=5000, budget=pf.ApproxDP(1, 1e-6))
     assert approximate.expected_error < pure.expected_error / 2
     assert "about twice as much as sampling error" in approximate.verdict

@@ -91,7 +91,7 @@ class CheckReport:
             "PRIVATE – for the data's owner only: exact counts, never publish or store them.",
             "",
             *(f"ATTENTION: {alarm}\n" for alarm in self.alarms),
-            f"{self.rows:,} rows"
+            counted(self.rows, "row")
             + (
                 f", {self.ragged_rows:,} of them with the wrong number of fields "
                 "(all their values are read as missing)"
@@ -287,14 +287,19 @@ def _guess_line(guess: GuessCheck) -> str:
 
 def _people_lines(people: PeopleCheck) -> list[str]:
     lines = [
-        f"{people.people:,} people; {people.rows_without_id:,} rows without an id count nothing"
+        f"{_persons(people.people)}; rows without an id, which count nothing: "
+        f"{people.rows_without_id:,}"
     ]
     if people.over_limit is not None:
         lines.append(
-            f"{people.over_limit:,} people have more rows than the limit; "
-            f"{people.rows_left_out:,} of their rows count nothing"
+            f"{_persons(people.over_limit)} with more rows than the limit; rows left out: "
+            f"{people.rows_left_out:,}"
         )
     return lines
+
+
+def _persons(count: int) -> str:
+    return "1 person" if count == 1 else f"{count:,} people"
 
 
 def _unknown_as(variable: Variable) -> str:

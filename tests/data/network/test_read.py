@@ -179,7 +179,7 @@ def test_values_never_raise(values):
 
 def test_names_are_public_and_must_match():
     names = ("a", "b", "c")
-    with pytest.raises(pf.InputError, match="1 of 3 nodes have none"):
+    with pytest.raises(pf.InputError, match="1 of 3 nodes has none"):
         open_outcomes({"a": 1, "b": 1}, names)
     with pytest.raises(pf.InputError, match="name no node"):
         open_outcomes({"a": 1, "b": 1, "c": 0, "d": 1}, names)
