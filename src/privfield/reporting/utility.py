@@ -131,13 +131,14 @@ def _strange(found: CheckReport, schema: Schema) -> str:
     """Whether a variable of the rows holds other levels than the model's."""
     if not found.rows:
         return ""
-    share, name = max((each.unknown / found.rows, each.name) for each in found.variables)
+    worst = max(found.variables, key=lambda each: each.unknown)
+    share, name = worst.unknown / found.rows, worst.name
     if share <= MOST_OUTSIDE:
         return ""
     levels = ", ".join(schema[name].levels[:4]) + ", …" * (len(schema[name].levels) > 4)
     return (
         f"These rows do not fit the model: {share:.0%} of “{name}” is none of its levels "
-        f"({levels}). Distances below say that, and nothing about what is kept."
+        f"({levels}). The distances say that, and nothing about what is kept."
     )
 
 
