@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Release = StatisticRelease | LocalRelease | ObjectiveRelease
+_NOISE = {"discrete-laplace": "discrete Laplace", "discrete-gaussian": "discrete Gaussian"}
 
 PROTECTED = (
     "Protected: each node's outcome, on its own. Not protected: the network, who is in it, and "
@@ -86,7 +87,7 @@ def noise_text(release: Release | None, budget: Budget | NonPrivate, network: Pu
         return "none."
     law = release.laws[0]
     text = (
-        f"{law.name.replace('-', ' ')} noise on H, the released sum over edges: standard deviation "
+        f"{_NOISE.get(law.name, law.name)} noise on H, the released sum over edges: standard deviation "
         f"{release.deviations[0]:.3g}."
     )
     if isinstance(budget, ApproxDP) and budget.delta > 0 and law.name == "discrete-laplace":

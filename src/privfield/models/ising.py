@@ -185,5 +185,5 @@ class IsingModel(SpinModel):
 
     def __repr__(self) -> str:
         stamp = f"{self.stamp}. " if self.stamp else ""
-        edges = counted(np.count_nonzero(self.weights) // 2, "edge")
+        edges = counted(int(np.count_nonzero(self.weights)) // 2, "edge")
         return f"<{stamp}IsingModel: {counted(len(self.field), 'variable')}, {edges}>"

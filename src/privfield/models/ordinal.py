@@ -132,5 +132,5 @@ class OrdinalModel(Model):
 
     def __repr__(self) -> str:
         stamp = f"{self.stamp}. " if self.stamp else ""
-        edges = counted(np.count_nonzero(self.weights) // 2, "edge")
+        edges = counted(int(np.count_nonzero(self.weights)) // 2, "edge")
         return f"<{stamp}OrdinalModel: {counted(len(self.schema), 'variable')}, {edges}>"
