@@ -269,3 +269,17 @@ def test_flags_take_no_value(call, command):
     """`--yes` stands alone: help shows no type next to it."""
     code, out, _ = call(*filter(None, [command]), "--help")
     assert code == 0 and "--help" in out and "bool" not in out.lower()
+
+
+def test_errors_about_models_name_their_files(call, desk):
+    model = pf.IsingModel(np.zeros((2, 2)), names=["first", "number 2"])
+    for name in ("first.pf", "b.pf"):
+        model.save(name)
+    code, _, err = call("compare", "first.pf", "b.pf")
+    assert code == 2 and "privfield: 'first.pf': nothing is known about how far" in err
+    code, _, err = call("pool", "first.pf", "b.pf", "-o", "all.pf")
+    assert code == 2 and "privfield: 'first.pf' must be a model that carries" in err
+    other = pf.IsingModel(np.zeros((2, 2)), names=["first", "b"])
+    other.save("c.pf")
+    code, _, err = call("compare", "none/first.pf", "b.pf")
+    assert code == 2 and "MODEL: there is no file 'none/first.pf'" in err

@@ -87,8 +87,8 @@ def noise_text(release: Release | None, budget: Budget | NonPrivate, network: Pu
         return "none."
     law = release.laws[0]
     text = (
-        f"{_NOISE.get(law.name, law.name)} noise on H, the released sum over edges: standard deviation "
-        f"{release.deviations[0]:.3g}."
+        f"{_NOISE.get(law.name, law.name)} noise on H, the released sum over edges: standard "
+        f"deviation {release.deviations[0]:.3g}."
     )
     if isinstance(budget, ApproxDP) and budget.delta > 0 and law.name == "discrete-laplace":
         text += " It is pure: δ is not spent."

@@ -38,8 +38,9 @@ def compare(
     if first.endswith(".json") and second.endswith(".json"):
         _compare_cards((first, second), names, target, json)
         return
+    models = load_field(first), load_field(second)
     try:
-        found = compare_models(load_field(first), load_field(second), names=names, level=level)
+        found = compare_models(*models, names=names, level=level)
     except InputError as error:
         raise InputError(_by_file(str(error), first, second)) from None
     if target is not None:
@@ -64,8 +65,8 @@ def compare(
 
 def _by_file(text: str, first: str, second: str) -> str:
     """An error about the first and the second model, by the files that were typed."""
-    files = {"first": first, "second": second}
-    return re.sub(r"(?<![\w'])(first|second)(?![\w'])", lambda word: repr(files[word[1]]), text)
+    files = {"first": repr(first), "second": repr(second)}  # what is quoted is a name of its own
+    return re.sub(r"'[^']*'|\b(first|second)\b", lambda part: files.get(part[0], part[0]), text)
 
 
 def _compare_cards(

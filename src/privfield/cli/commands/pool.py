@@ -56,5 +56,9 @@ def pool(
 
 def _by_file(text: str, models: list[str]) -> str:
     """An error about the site of some number, by the file that was typed."""
-    named = re.sub(r"\bnumber (\d+)", lambda found: repr(models[int(found[1]) - 1]), text)
+    named = re.sub(
+        r"'[^']*'|\bnumber (\d+)",  # what is quoted is a name of its own
+        lambda part: part[0] if part[1] is None else repr(models[int(part[1]) - 1]),
+        text,
+    )
     return named.removeprefix("sites: ")
