@@ -114,7 +114,10 @@ def test_sites_are_pooled_and_planned(study, tmp_path, call):
     for other in others:
         assert call(*fit, "--cliques", "all-pairs", "--yes", "-o", other)[0] == 0
     code, _, err = call("pool", model, others[0], model, "-o", whole)
-    assert code == 2 and "number 3 is the same release as number 1: name each site once" in err
+    assert (
+        code == 2
+        and f"{str(model)!r} is the same release as {str(model)!r}: name each site once" in err
+    )
     code, out, _ = call("pool", model, *others, "-o", whole, "--overlap", "--json")
     found = json.loads(out)
     assert code == 0 and found["sites"] == 3
@@ -124,7 +127,7 @@ def test_sites_are_pooled_and_planned(study, tmp_path, call):
     code, out, _ = call(
         *("plan", study / "schema.toml", "--n", "3000", "--rho", "0.3", "--sites", "3")
     )
-    assert code == 0 and "3 sites with ZCDP(rho=0.3) each" in out and "rho=0.1" in out
+    assert code == 0 and "3 sites with ρ = 0.3 (zCDP) each" in out and "ρ = 0.1 (zCDP)" in out
 
 
 def test_copies_for_combining(study, tmp_path):

@@ -77,7 +77,7 @@ def test_headers(call, tmp_path, content, names):
             gzip.compress(b"PK\x03\x04SECRET", mtime=0),
             "a spreadsheet with another name",
         ),
-        ("d.csv", b"\xe4,b\n", "not UTF-8 text. If it is Latin-1: --encoding latin-1"),
+        ("d.csv", b"\xe4,b\n", "not UTF-8 text; if it is Latin-1, say so: --encoding latin-1"),
         ("d.csv", b"PK\x03\x04SECRET", "a spreadsheet with another name"),
         ("d.csv", b'id,"score\nSECRET,3\nbob,"4"\n', "remove it or rename the column"),
         ("d.csv", b'x;"y\nSECRET;2"\n3;4\n', "remove it or rename the column"),

@@ -168,7 +168,7 @@ def test_a_job_that_is_known_costs_nothing(call, desk):
     assert all((x == y).all() for x, y in zip(a.tables, b.tables, strict=True))
     without = [each for each in line[:-2] if each != "--yes"]  # refused before anybody is asked
     code, _, err = call(*without, "-o", "c.pf")
-    assert code == 3 and "Remaining: nothing" in err and not (desk / "c.pf").exists()
+    assert code == 3 and "has nothing left of" in err and not (desk / "c.pf").exists()
 
 
 def test_a_refused_fit_leaves_no_ledger_that_blocks_the_next(call, desk):
@@ -269,3 +269,17 @@ def test_flags_take_no_value(call, command):
     """`--yes` stands alone: help shows no type next to it."""
     code, out, _ = call(*filter(None, [command]), "--help")
     assert code == 0 and "--help" in out and "bool" not in out.lower()
+
+
+def test_errors_about_models_name_their_files(call, desk):
+    model = pf.IsingModel(np.zeros((2, 2)), names=["first", "number 2"])
+    for name in ("first.pf", "b.pf"):
+        model.save(name)
+    code, _, err = call("compare", "first.pf", "b.pf")
+    assert code == 2 and "privfield: 'first.pf': nothing is known about how far" in err
+    code, _, err = call("pool", "first.pf", "b.pf", "-o", "all.pf")
+    assert code == 2 and "privfield: 'first.pf' must be a model that carries" in err
+    other = pf.IsingModel(np.zeros((2, 2)), names=["first", "b"])
+    other.save("c.pf")
+    code, _, err = call("compare", "none/first.pf", "b.pf")
+    assert code == 2 and "MODEL: there is no file 'none/first.pf'" in err

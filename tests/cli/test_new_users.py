@@ -91,7 +91,7 @@ def test_a_large_delta_is_remarked_on(call, desk):
 def test_a_table_in_latin_1_with_bars(call, desk):
     (desk / "items.txt").write_bytes("Müde|schläfrig\n".encode("latin-1") + b"ja|nein\n\xe4|ja\n")
     code, _, err = call("init", "items.txt", "--levels", "nein,ja", "-o", "s.toml")
-    assert code == 2 and "not UTF-8 text. If it is Latin-1: --encoding latin-1" in err
+    assert code == 2 and "not UTF-8 text; if it is Latin-1, say so: --encoding latin-1" in err
     latin = ("--encoding", "latin-1")
     code, _, err = call("init", "items.txt", "--levels", "nein,ja,ä", "-o", "s.toml", *latin)
     assert code == 0 and "privfield check items.txt --schema s.toml --encoding latin-1" in err
@@ -134,7 +134,7 @@ def test_people_outside_the_network(call, desk):
     assert code == 0 and "Ignored" not in err  # who is listed is private then
     few = ("peer", "edges.csv", "few.csv", "-e", "1", "--yes", "-o", "f.pf")
     code, _, err = call(*few)
-    assert code == 2 and "1 of 3 nodes have none, such as 'c'" in err
+    assert code == 2 and "1 of 3 nodes has none, such as 'c'" in err
     assert err.strip().endswith("to read them as negative. Nothing was spent.")
     assert call(*few, "--missing", "negative")[0] == 0
     spent = call("peer", "edges.csv", "all.csv", "-e", "1", "--yes", "--json", "-o", "q.pf")

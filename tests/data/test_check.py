@@ -94,12 +94,12 @@ def test_people() -> None:
     limited = check(data, Schema({"x": 2}, unit=Person("id", rows=2)))
     assert limited.people == PeopleCheck(2, 2, 1, 1)
     assert str(limited).splitlines()[-2:] == [
-        "2 people; 2 rows without an id count nothing",
-        "1 people have more rows than the limit; 1 of their rows count nothing",
+        "2 people; rows without an id, which count nothing: 2",
+        "1 person with more rows than the limit; rows left out: 1",
     ]
     shared = check(data, Schema({"x": 2}, unit=Person("id", rows=None)))
     assert shared.people == PeopleCheck(2, 2, None, 0)
-    assert str(shared).splitlines()[-1] == "2 people; 2 rows without an id count nothing"
+    assert str(shared).splitlines()[-1] == "2 people; rows without an id, which count nothing: 2"
 
 
 def test_ragged_rows(tmp_path: Path) -> None:

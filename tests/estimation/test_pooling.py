@@ -185,3 +185,29 @@ def test_what_cannot_be_pooled_is_refused():
     with pytest.raises(pf.InputError, match="number 3 is the same release as number 1"):
         again = pf.measure(people(100, rng), SCHEMA, PAIRS, pf.ApproxDP(1, 1e-6))
         pf.pool([one, again, pf.estimate(one)], overlap=True)
+
+
+def test_levels_must_mean_the_same():
+    """A yes of one site must never be added to a no of another: neither tables nor moments."""
+    rng = np.random.default_rng()
+    budget, turned = pf.ApproxDP(1, 1e-6), pf.Schema({"a": ["yes", "no"], "b": ["no", "yes"]})
+    plain = pf.Schema({"a": ["no", "yes"], "b": ["no", "yes"]})
+    rows = [people(100, rng)[:, [0, 2]] for _ in range(3)]
+    for release in (
+        lambda data, schema: pf.measure(data, schema, [("a", "b")], budget),
+        lambda data, schema: (
+            pf.IsingLearner(budget, schema=schema, method="moments")
+            .fit(
+                pd.DataFrame(
+                    {n: np.array(schema[n].levels)[data[:, k]] for k, n in enumerate("ab")}
+                )
+            )
+            .model_
+        ),
+    ):
+        one, other = release(rows[0], plain), release(rows[1], turned)
+        with pytest.raises(pf.InputError, match=r"2 must have the levels of number 1; .*'a'"):
+            pf.pool([one, other])
+        pooled = pf.pool([one, release(rows[2], plain)])
+        assert [v.levels for v in pooled.schema.variables] == [("no", "yes")] * 2
+        assert 0 <= pooled.ask("P(a=yes)").estimate <= 1

@@ -144,7 +144,7 @@ def test_summary_says_first_what_is_protected():
     for words in ("beta", "95% interval", "odds", "no field", "flip-outcome", "δ is not spent"):
         assert words in text
     gaussian = PeerEffect(pf.ZCDP(0.2)).fit(KARATE, CLUB).summary()
-    assert "discrete-gaussian" in gaussian
+    assert "discrete Gaussian" in gaussian
 
 
 def test_summary_advises_from_a_declared_prevalence_only():

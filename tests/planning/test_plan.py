@@ -121,7 +121,7 @@ def test_the_psychologist_is_told_what_pure_epsilon_does_to_190_tables():
     assert pure.recommended.name == "moments"
     text = " ".join(pure.advice)
     assert "190 tables" in text and "next to nothing" in text
-    assert "ApproxDP(1, 1e-06)" in text and "fewer tables" in text
+    assert "ε = 1, δ = 1e-06" in text and "fewer tables" in text
     approximate = plan(SYMPTOMS, n=5000, budget=pf.ApproxDP(1, 1e-6))
     assert approximate.expected_error < pure.expected_error / 2
     assert "about twice as much as sampling error" in approximate.verdict
@@ -193,11 +193,11 @@ def test_what_learners_refuse_is_not_recommended():
 def test_table_1_has_all_notions_of_privacy():
     found = plan(20, 5000, pf.ApproxDP(1, 1e-6), accuracy=0.1, min_weight=0.2)
     rows = found.table1_rows()
-    assert [row["privacy"].split("(")[0] for row in rows] == [
+    assert [row["privacy"] for row in rows] == [
         "no privacy",
-        "ApproxDP",
-        "ZCDP",
-        "PureDP",
+        "ε = 1, δ = 1e-06",
+        "ρ = 0.02436 (zCDP)",
+        "ε = 1",
     ]
     needed = [row["parameters_needed"] for row in rows]
     assert needed == sorted(needed)  # harder as privacy is tightened

@@ -286,10 +286,13 @@ LABELS = """return privfieldNetwork.nodes().filter(n => !n.hasClass('quiet')).ma
   const b = n.renderedBoundingBox(only);
   return [b.x1, b.y1, b.x2, b.y2, parseFloat(n.style('font-size')) * privfieldNetwork.zoom()]; })"""
 
+SPREAD = """const at = privfieldNetwork.nodes().map(n => n.renderedPosition());
+return ['x', 'y'].map(k => Math.max(...at.map(p => p[k])) - Math.min(...at.map(p => p[k])))"""
+
 
 @pytest.mark.parametrize("count", [6, 50])
 def test_labels_are_legible_on_a_phone(browser, tmp_path, count):
-    """At least 12 pixels high, none on another, none outside the picture."""
+    """At least 12 pixels high, none on another, none outside the picture, which the nodes fill."""
     weights = np.zeros((count, count))
     for i in range(count - 1):
         weights[i, i + 1] = weights[i + 1, i] = 0.5
@@ -300,7 +303,9 @@ def test_labels_are_legible_on_a_phone(browser, tmp_path, count):
         found = run(browser, LABELS)
         wide = run(browser, "return document.documentElement.scrollWidth")
         box = run(browser, "return [privfieldNetwork.width(), privfieldNetwork.height()]")
+        spread = run(browser, SPREAD)
     assert wide <= 400 and len(found) >= min(count, 8)
+    assert max(spread[0] / box[0], spread[1] / box[1]) > 0.75
     for number, (x1, y1, x2, y2, size) in enumerate(found):
         assert size >= 11.9
         assert x1 >= -2 and y1 >= -2 and x2 <= box[0] + 2 and y2 <= box[1] + 2

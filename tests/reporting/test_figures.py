@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
 import privfield as pf
+from privfield.reporting import drawing
 from privfield.reporting.layout import HEIGHT, WIDTH, positions
 
 STARTS = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
@@ -101,3 +102,9 @@ def test_stronger_is_nearer():
     near = np.linalg.norm(spots[0] - spots[1])
     assert near < np.linalg.norm(spots[1] - spots[2])
     assert near < np.linalg.norm(spots[0] - spots[2])
+
+
+def test_communities_are_numbered_in_letters_that_fonts_have():
+    """Beyond ⑩ many fonts draw a box, and the 21st circled number is none."""
+    many = drawing.Drawing(("a", "b", "c"), ((0, 0),) * 3, 9, (), ("",) * 3, False, 0, (1, 10, 21))
+    assert [drawing.label(many, node) for node in range(3)] == ["a ①", "b ⑩", "c (21)"]

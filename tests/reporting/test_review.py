@@ -116,8 +116,8 @@ def test_every_proof_exists(kind):
 def test_chains_and_networks_have_cards():
     chain = pf.ChainModel(["a", "b"], [1, 0], [[0.5, 0.5], [0.25, 0.75]])
     peer = pf.NetworkIsing([[0, 1], [1, 0]], 0.4)
-    assert review_card(chain)["what"] == "ChainModel of 2 states"
-    assert review_card(peer)["what"] == "NetworkIsing of 2 nodes"
+    assert review_card(chain)["what"] == "Markov chain of 2 states"
+    assert review_card(peer)["what"] == "peer effect on a network of 2 nodes"
 
 
 def test_the_command_writes_two_files_and_compares(tmp_path, capsys, monkeypatch):

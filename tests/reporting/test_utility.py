@@ -92,6 +92,7 @@ def test_the_command_writes_a_page(learner, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     learner.model_.save("m.pf")
     assert main(["sample", "m.pf", "-n", "1000", "-o", "s.csv"]) == 0
+    header = (tmp_path / "s.csv").read_text().splitlines()[0]
     capsys.readouterr()
     assert main(["utility", "m.pf", "s.csv", "-o", "u.html", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
@@ -100,3 +101,20 @@ def test_the_command_writes_a_page(learner, tmp_path, capsys, monkeypatch):
     assert "What 1,000 synthetic rows keep" in page and "it spends nothing" in page
     assert main(["utility", "m.pf", "none.csv", "-o", "v.html"]) == 2
     assert "FILE: there is no file 'none.csv'" in capsys.readouterr().err
+    rows = (tmp_path / "s.csv").read_text().replace("yes", "1").replace("no", "0")
+    (tmp_path / "codes.csv").write_text(rows.replace(rows.splitlines()[0], header, 1))
+    assert main(["utility", "m.pf", "codes.csv", "-o", "w.html"]) == 0
+    assert "These rows do not fit the model" in capsys.readouterr().err
+    assert "These rows do not fit the model" in (tmp_path / "w.html").read_text()
+
+
+def test_rows_of_other_levels_are_told():
+    """0 and 1 where the model has no and yes: the distances would look like a bad model."""
+    schema = pf.Schema({"a": ["no", "yes"], "b": ["no", "yes"]})
+    model = pf.MarkovRandomField(schema, [("a", "b")], [np.zeros((2, 2))])
+    codes = pd.DataFrame({"a": ["0", "1"] * 20, "b": ["no", "yes"] * 20})
+    found = utility(model, codes)
+    assert "100% of “a” is none of its levels (no, yes)" in found.alarm
+    assert found.summary()["alarm"] == found.alarm
+    few = pd.DataFrame({"a": ["no"] * 39 + ["1"], "b": ["no", "yes"] * 20})
+    assert utility(model, few).alarm == ""

@@ -43,7 +43,7 @@ class Spending:
         adjacency: str,
         output: Path | None = None,
     ) -> None:
-        self.path, self.job, self.budget, self._adjacency = path, job, budget, adjacency
+        self.path, self.job, self.budget, self.adjacency = path, job, budget, adjacency
         self.ledger: Ledger | None = None
         self._known: set[str] = set()
         self._made = False
@@ -76,9 +76,9 @@ class Spending:
 
         assert self.path is not None
         try:
-            self.ledger = Ledger(self.path, total, self._adjacency)
+            self.ledger = Ledger(self.path, total, self.adjacency)
         except InputError as error:
-            raise type(error)(f"--ledger: {str(error).removeprefix('path: ')}") from None
+            raise type(error)(f"--ledger: {about_ledger(error, self.path)}") from None
         self._known = {charge.job for charge in self.ledger.charges()}
 
     def open(self) -> Ledger | None:
@@ -108,10 +108,20 @@ class Spending:
         if self.ledger is None or self.ledger.remaining is not None:
             return
         if not self.ledger.knows(str(self.job)):  # another program may just have charged it
-            raise BudgetRefused(
-                f"budget refused. Total: {in_words(self.ledger.total)}. Requested: "
-                f"{in_words(self.budget)}. Remaining: nothing."
-            )
+            raise BudgetRefused(self._refusal())
+
+    def _refusal(self, given: str = "") -> str:
+        """What was asked for and what is left, in the words of the command; `given` is Python's."""
+        if self.ledger is None:
+            return given
+        settled = (
+            " What δ is for" + given.partition(" What δ is for")[2] if "δ is for" in given else ""
+        )
+        spared = "" if self.charged() else " Nothing was spent."
+        return (
+            f"budget refused: {in_words(self.budget)} was asked for; {self.path} has "
+            f"{left_in(self.ledger)} left of {in_words(self.ledger.total)}.{settled}{spared}"
+        )
 
     def preview(self) -> str:
         """What the ledger says before this charge."""
@@ -151,9 +161,10 @@ class Spending:
         """Ctrl-C says what was charged before it ends the command."""
         try:
             yield
-        except BudgetRefused:
+        except BudgetRefused as error:
+            text = self._refusal(str(error))
             self._forget()
-            raise
+            raise BudgetRefused(text) from None
         except InputError as error:
             self._forget()
             spared = not self.charged() and vars(learner or self).get("cost_") is None
@@ -230,6 +241,12 @@ def remark_on_delta(budget: Budget, n: int) -> None:
     remark = delta_remark(budget, n)
     if remark:
         warn(remark)
+
+
+def about_ledger(error: InputError, path: str) -> str:
+    """What is wrong with a ledger, by the name that was typed."""
+    text = str(error).removeprefix("path: ")
+    return text.replace(repr(str(Path(path).absolute())), repr(path))
 
 
 def _check_folder(path: str) -> None:

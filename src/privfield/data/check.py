@@ -24,6 +24,8 @@ from privfield.data.table import open_table
 from privfield.schema import Person, Schema, Variable
 from privfield.words import counted
 
+MOST_OUTSIDE = 0.05  # of a column, before an alarm
+
 
 @dataclass(frozen=True)
 class VariableCheck:
@@ -89,7 +91,7 @@ class CheckReport:
             "PRIVATE – for the data's owner only: exact counts, never publish or store them.",
             "",
             *(f"ATTENTION: {alarm}\n" for alarm in self.alarms),
-            f"{self.rows:,} rows"
+            counted(self.rows, "row")
             + (
                 f", {self.ragged_rows:,} of them with the wrong number of fields "
                 "(all their values are read as missing)"
@@ -235,14 +237,14 @@ def _quotes(source: Any) -> tuple[QuotedLines, ...]:
 
 def _outside(variables: Sequence[VariableCheck], rows: int) -> list[str]:
     """The alarm about columns that the schema does not describe."""
-    wrong = [each for each in variables if each.unknown > _MOST_OUTSIDE * rows]
+    wrong = [each for each in variables if each.unknown > MOST_OUTSIDE * rows]
     if not wrong:
         return []
     worst = max(wrong, key=lambda each: each.unknown)
     names = ", ".join(repr(each.name) for each in wrong[:4]) + ", …" * (len(wrong) > 4)
     level = "the nearest level" if worst.unknown_as == _NEAREST else repr(worst.unknown_as)
     return [
-        f"{counted(len(wrong), 'column')} ({names}) with more than {_MOST_OUTSIDE:.0%} of values "
+        f"{counted(len(wrong), 'column')} ({names}) with more than {MOST_OUTSIDE:.0%} of values "
         f"outside the schema: of {worst.name!r} {worst.unknown / rows:.0%}, all read as {level}. "
         "Write levels as the file has them: 0 and 1 are not no and yes."
     ]
@@ -266,7 +268,6 @@ def _quoted_line(file: QuotedLines) -> str:
 
 
 _NEAREST = "nearest"
-_MOST_OUTSIDE = 0.05  # of a column, before an alarm
 _HOLDS = {
     "integer": "whole numbers",
     "float": "decimal numbers",
@@ -286,14 +287,19 @@ def _guess_line(guess: GuessCheck) -> str:
 
 def _people_lines(people: PeopleCheck) -> list[str]:
     lines = [
-        f"{people.people:,} people; {people.rows_without_id:,} rows without an id count nothing"
+        f"{_persons(people.people)}; rows without an id, which count nothing: "
+        f"{people.rows_without_id:,}"
     ]
     if people.over_limit is not None:
         lines.append(
-            f"{people.over_limit:,} people have more rows than the limit; "
-            f"{people.rows_left_out:,} of their rows count nothing"
+            f"{_persons(people.over_limit)} with more rows than the limit; rows left out: "
+            f"{people.rows_left_out:,}"
         )
     return lines
+
+
+def _persons(count: int) -> str:
+    return "1 person" if count == 1 else f"{count:,} people"
 
 
 def _unknown_as(variable: Variable) -> str:

@@ -54,10 +54,13 @@ def pool(sites: Sequence[Any], *, names: Sequence[str] | None = None, overlap: b
     labels = [f"site {n}" for n in range(1, len(releases) + 1)] if names is None else [*names]
     if len(labels) != len(releases):
         raise InputError(f"names must name each of {len(releases)} sites; got {len(labels)}.")
+    _check_levels(sites)
     pooled = merged(releases, overlap)
     model = estimate(pooled)
     if isinstance(pooled, PooledItems) and all(isinstance(site, IsingModel) for site in sites):
         model = attach(model.to_ising(), measurements=pooled)
+    if isinstance(pooled, Moments):
+        model = attach(_named(model, sites), measurements=pooled)
     cards = [getattr(site, "card", None) for site in sites]
     return attach(model, _card(pooled, releases, cards, labels, overlap))
 
@@ -115,8 +118,32 @@ def _check_alike(releases: Sequence[Release | ItemSums]) -> None:
             )
 
 
+def _check_levels(sites: Sequence[Any]) -> None:
+    """Levels must mean the same, or a yes of one site is added to a no of another.
+
+    Moments know no names of levels; a model made from them does.
+    """
+    named = [(n, site.schema) for n, site in enumerate(sites, 1) if hasattr(site, "schema")]
+    for number, schema in named[1:]:
+        first, wanted = named[0]
+        for name in wanted.names if schema.names == wanted.names else ():
+            if schema[name].answers != wanted[name].answers:
+                raise InputError(
+                    f"sites: number {number} must have the levels of number {first}; those of "
+                    f"{name!r} differ."
+                )
+
+
+def _named(model: IsingModel, sites: Sequence[Any]) -> IsingModel:
+    """The model of pooled moments, with the levels of the sites' models."""
+    schema = next((site.schema for site in sites if isinstance(site, IsingModel)), None)
+    if schema is None:
+        return model
+    return IsingModel(model.weights, model.field, schema=schema, stamp=model.stamp)
+
+
 def _variables(release: Release | ItemSums) -> Any:
-    """Names, and levels where they are known: moments have two, the second +1."""
+    """Names, and how many levels: moments have two, the second +1."""
     if isinstance(release, Moments):
         return [(name, 2) for name in release.names]
     return [(v.name, len(v.answers)) for v in release.schema.variables]

@@ -44,12 +44,87 @@ def _product(x: Any, y: Any, first: int, end: int) -> Any:
     return total
 
 
+# of the helpers of `balance`: off, cells, parts, first, last, one, two, both, alike
+_PAIR = (
+    "float64[:,::1], int32[:,::1], float64[:,:,::1], intp[::1], intp[::1], intp, intp, boolean,"
+    " boolean"
+)
+_ANY_ORDER = {"reassoc"}  # a sum over levels may take any order, the same for both signs
+
+
+@njit(f"float64({_PAIR})", cache=True, nogil=True, fastmath=_ANY_ORDER)
+def _lean(
+    off: Any,
+    cells: Any,
+    parts: Any,
+    first: Any,
+    last: Any,
+    one: int,
+    two: int,
+    both: bool,
+    alike: bool,
+) -> Any:
+    """How far the tables are off towards row `one` in the lower half: above 0, it should go up.
+
+    With `both`, row `two` goes to the other half. Rows that are `alike` have the same chances; in
+    tables where they share a cell, which of them goes up makes no difference.
+    """
+    low, high = first[one], last[one] + 1
+    score = 0.0
+    for u in range(cells.shape[1]):
+        own, other = off[cells[one, u]], off[cells[two, u]]
+        if not alike:
+            score += _product(own, parts[0, 2], low, high)
+            if both:
+                score -= _product(other, parts[1, 2], first[two], last[two] + 1)
+        elif cells[one, u] != cells[two, u]:
+            for k in range(low, high):
+                score += (own[k] - other[k]) * parts[0, 2, k]
+    return score
+
+
+@njit(f"void({_PAIR}, boolean)", cache=True, nogil=True, fastmath=_ANY_ORDER)
+def _enter(
+    off: Any,
+    cells: Any,
+    parts: Any,
+    first: Any,
+    last: Any,
+    one: int,
+    two: int,
+    both: bool,
+    alike: bool,
+    up: bool,
+) -> None:
+    """Enter into the tables that row `one` goes up, or down, and row `two` the other way."""
+    sign = -1.0 if up else 1.0
+    for u in range(cells.shape[1]):
+        if alike and cells[one, u] == cells[two, u]:
+            continue
+        own, other = off[cells[one, u]], off[cells[two, u]]
+        for k in range(first[one], last[one] + 1):
+            own[k] += sign * parts[0, 2, k]
+        if both:
+            change = parts[0 if alike else 1, 2]
+            for k in range(first[two], last[two] + 1):
+                other[k] -= sign * change[k]
+
+
+@njit("boolean(float64[::1], intp[::1], intp[::1], intp)", cache=True, nogil=True)
+def _settle(lengths: Any, first: Any, last: Any, row: int) -> Any:
+    """Forget levels of a row that have no `lengths` in its half; is there only one left?"""
+    while lengths[first[row]] == 0.0 and first[row] < last[row]:
+        first[row] += 1
+    while lengths[last[row]] == 0.0 and first[row] < last[row]:
+        last[row] -= 1
+    return first[row] == last[row]
+
+
 @njit(
     "void(intp[::1], intp[::1], float64[:,::1], int32[:,::1], float64[:,::1], uint64[::1],"
     " intp[::1])",
     cache=True,
     nogil=True,
-    fastmath={"reassoc"},  # a sum over levels may take any order, the same for both signs
 )
 def balance(
     order: Any, group: Any, chances: Any, cells: Any, off: Any, random: Any, drawn: Any
@@ -66,15 +141,16 @@ def balance(
     and a coin decides ties: to swap all halves would be just as likely. So each bit of a row is
     fair whatever happened before, and its luck is uniform.
     """
-    levels, others = chances.shape[1], cells.shape[1]
+    levels = chances.shape[1]
     a, b, c, d = random[0], random[1], random[2], random[3]
+    # Rows whose luck is alike so far, a node, follow each other: those of node i are
+    # now[starts[i]:starts[i + 1]], and their luck is from lefts[i] on. Rows that are drawn leave.
     now, then = order.copy(), np.empty_like(order)
-    upper = np.empty_like(order)
-    first = np.zeros(order.size, np.intp)
+    starts, lefts = np.array([0, order.size]), np.zeros(1)
+    upper = np.empty_like(order)  # of one node, until its lower half is written
+    first = np.zeros(order.size, np.intp)  # first and last level that the luck of a row leaves
     last = np.full(order.size, levels - 1, np.intp)
-    starts = np.array([0, order.size])
-    lefts = np.zeros(1)
-    parts = np.empty((2, 3, levels))
+    parts = np.empty((2, 3, levels))  # what `_halves` says of both rows of a pair
     half = 0.5
     for _ in range(_DEPTH):
         off[:] = 0.0
@@ -92,41 +168,17 @@ def balance(
                 _halves(chances[group[one]], first[one], last[one], left, half, parts[0])
                 if both and not alike:
                     _halves(chances[group[two]], first[two], last[two], left, half, parts[1])
-                low, high = first[one], last[one] + 1
-                score = 0.0
-                for u in range(others):
-                    own, other = off[cells[one, u]], off[cells[two, u]]
-                    if not alike:
-                        score += _product(own, parts[0, 2], low, high)
-                        if both:
-                            score -= _product(other, parts[1, 2], first[two], last[two] + 1)
-                    elif cells[one, u] != cells[two, u]:
-                        for k in range(low, high):
-                            score += (own[k] - other[k]) * parts[0, 2, k]
+                score = _lean(off, cells, parts, first, last, one, two, both, alike)
                 up = score > 0.0
                 if score == 0.0:
                     word, a, b, c, d = next_word(a, b, c, d)
                     up = (word >> uint64(63)) == uint64(1)
-                sign = -1.0 if up else 1.0
-                for u in range(others):
-                    if alike and cells[one, u] == cells[two, u]:
-                        continue
-                    own, other = off[cells[one, u]], off[cells[two, u]]
-                    for k in range(low, high):
-                        own[k] += sign * parts[0, 2, k]
-                    if both:
-                        change = parts[0 if alike else 1, 2]
-                        for k in range(first[two], last[two] + 1):
-                            other[k] -= sign * change[k]
+                _enter(off, cells, parts, first, last, one, two, both, alike, up)
                 for side in range(2 if both else 1):
                     row = one if side == 0 else two
                     goes_up = up if side == 0 else not up
                     own = parts[0 if side == 0 or alike else 1, 1 if goes_up else 0]
-                    while own[first[row]] == 0.0 and first[row] < last[row]:
-                        first[row] += 1
-                    while own[last[row]] == 0.0 and first[row] < last[row]:
-                        last[row] -= 1
-                    if first[row] == last[row]:
+                    if _settle(own, first, last, row):
                         drawn[row] = first[row]
                     elif goes_up:
                         upper[uppers] = row

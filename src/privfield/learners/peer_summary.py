@@ -12,13 +12,15 @@ from privfield.errors import InputError
 from privfield.estimation.peers.one import EMPTY, PeerEstimate
 from privfield.mechanisms.peers.release import LocalRelease, ObjectiveRelease, StatisticRelease
 from privfield.privacy.adjacency import Sensitivity
-from privfield.privacy.budgets import ZCDP, ApproxDP, Budget, NonPrivate
+from privfield.privacy.budgets import ZCDP, ApproxDP, Budget, NonPrivate, in_words
 from privfield.privacy.noise import choose_noise
+from privfield.words import counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Release = StatisticRelease | LocalRelease | ObjectiveRelease
+_NOISE = {"discrete-laplace": "discrete Laplace", "discrete-gaussian": "discrete Gaussian"}
 
 PROTECTED = (
     "Protected: each node's outcome, on its own. Not protected: the network, who is in it, and "
@@ -84,7 +86,10 @@ def noise_text(release: Release | None, budget: Budget | NonPrivate, network: Pu
     if release is None or release.laws[0].name == "none":
         return "none."
     law = release.laws[0]
-    text = f"{law.name} noise on H, standard deviation {release.deviations[0]:.3g}."
+    text = (
+        f"{_NOISE.get(law.name, law.name)} noise on H, the released sum over edges: standard "
+        f"deviation {release.deviations[0]:.3g}."
+    )
     if isinstance(budget, ApproxDP) and budget.delta > 0 and law.name == "discrete-laplace":
         text += " It is pure: δ is not spent."
     return text + _rival_text(release, budget, network)
@@ -160,11 +165,11 @@ def summary_text(
         meaning,
         *prevalence_text(prevalence, has_field),
         "",
-        f"network   {network.nodes:,} nodes, {network.edges:,} edges, scaling {network.scaling}"
-        + "".join(f"; {note}" for note in network.notes),
+        f"network   {counted(network.nodes, 'node')}, {counted(network.edges, 'edge')}, scaling "
+        f"{network.scaling}" + "".join(f"; {note}" for note in network.notes),
         f"method    {method}",
         f"noise     {noise_text(release, budget, network)}",
-        f"cost      {cost}, flip-outcome",
+        f"cost      {in_words(cost)}, for one outcome (flip-outcome)",
     ]
     if estimate is not None and not estimate.outside:
         lines += [f"interval  covers sampling and privacy noise together; {_error_text(estimate)}"]

@@ -26,6 +26,7 @@ from privfield.models.saving import (
     stored_texts,
 )
 from privfield.schema import Schema, level_text
+from privfield.words import counted
 
 _ROUNDING = 1e-9  # how far probabilities may be from adding up to 1
 
@@ -172,7 +173,7 @@ class ChainModel:
 
     def __repr__(self) -> str:
         stamp = f"{self.stamp}. " if self.stamp else ""
-        return f"<{stamp}ChainModel: {len(self.states)} states>"
+        return f"<{stamp}ChainModel: {counted(len(self.states), 'state')}>"
 
 
 def _rows(values: Any, name: str, shape: tuple[int, ...]) -> Table:

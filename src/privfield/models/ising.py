@@ -17,6 +17,7 @@ from privfield.models.base import Model, log_scores, set_fields
 from privfield.models.saving import Arrays, Header, stored_floats, stored_stamp, stored_texts
 from privfield.schema import Schema, spin_names
 from privfield.stamps import stamped
+from privfield.words import counted
 
 if TYPE_CHECKING:
     import networkx
@@ -185,5 +186,5 @@ class IsingModel(SpinModel):
 
     def __repr__(self) -> str:
         stamp = f"{self.stamp}. " if self.stamp else ""
-        edges = np.count_nonzero(self.weights) // 2
-        return f"<{stamp}IsingModel: {len(self.field)} variables, {edges} edges>"
+        edges = counted(int(np.count_nonzero(self.weights)) // 2, "edge")
+        return f"<{stamp}IsingModel: {counted(len(self.field), 'variable')}, {edges}>"

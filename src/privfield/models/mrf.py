@@ -15,6 +15,7 @@ from privfield.inference.factors import Factors, Table, structural_zeros
 from privfield.models.base import ForbidsEverything, Model, set_fields
 from privfield.models.saving import Arrays, Header, stored_floats, stored_stamp
 from privfield.schema import Schema, check_schema
+from privfield.words import counted
 
 ROUNDING = 16 * np.finfo(np.float64).eps  # what sums and differences of a table's entries lose
 
@@ -176,9 +177,8 @@ class MarkovRandomField(Model):
 
     def __repr__(self) -> str:
         stamp = f"{self.stamp}. " if self.stamp else ""
-        return (
-            f"<{stamp}MarkovRandomField: {len(self.schema)} variables, {len(self.cliques)} cliques>"
-        )
+        size = f"{counted(len(self.schema), 'variable')}, {counted(len(self.cliques), 'clique')}"
+        return f"<{stamp}MarkovRandomField: {size}>"
 
 
 def _potential(schema: Schema, clique: Sequence[str], table: Any) -> Table:

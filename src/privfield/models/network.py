@@ -21,6 +21,7 @@ from privfield.models.labels import labelled_rows
 from privfield.models.saving import Arrays, Header, stored_floats, stored_stamp, stored_texts
 from privfield.schema import spin_names
 from privfield.stamps import stamped
+from privfield.words import counted
 
 if TYPE_CHECKING:
     import networkx
@@ -163,5 +164,6 @@ class NetworkIsing(SpinModel):
 
     def __repr__(self) -> str:
         stamp = f"{self.stamp}. " if self.stamp else ""
-        size = f"{self.couplings.shape[0]:,} nodes, {self.couplings.nnz // 2:,} edges"
+        edges = counted(self.couplings.nnz // 2, "edge")
+        size = f"{counted(self.couplings.shape[0], 'node')}, {edges}"
         return f"<{stamp}NetworkIsing: {size}, beta={self.beta:g}, field={self.field:g}>"

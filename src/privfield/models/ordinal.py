@@ -17,6 +17,7 @@ from privfield.models.ising import symmetric
 from privfield.models.saving import Arrays, Header, stored_floats, stored_stamp
 from privfield.schema import Schema, check_schema
 from privfield.stamps import stamped
+from privfield.words import counted
 
 if TYPE_CHECKING:
     import networkx
@@ -132,5 +133,5 @@ class OrdinalModel(Model):
 
     def __repr__(self) -> str:
         stamp = f"{self.stamp}. " if self.stamp else ""
-        edges = np.count_nonzero(self.weights) // 2
-        return f"<{stamp}OrdinalModel: {len(self.schema)} variables, {edges} edges>"
+        edges = counted(int(np.count_nonzero(self.weights)) // 2, "edge")
+        return f"<{stamp}OrdinalModel: {counted(len(self.schema), 'variable')}, {edges}>"

@@ -17,6 +17,7 @@ from privfield.models.base import set_fields
 from privfield.models.ising import SpinModel
 from privfield.models.saving import Arrays, Header, stored_floats, stored_stamp, stored_texts
 from privfield.schema import spin_names
+from privfield.words import counted
 
 Monomial = tuple[int, ...]
 
@@ -122,9 +123,8 @@ class PolynomialMRF(SpinModel):
     def __repr__(self) -> str:
         stamp = f"{self.stamp}. " if self.stamp else ""
         count = sum(1 for value in self.coefficients.values() if value)
-        return (
-            f"<{stamp}PolynomialMRF: {self.size} variables, {count} monomials, order {self.order}>"
-        )
+        size = f"{counted(self.size, 'variable')}, {counted(count, 'monomial')}"
+        return f"<{stamp}PolynomialMRF: {size}, order {self.order}>"
 
 
 def monomials_of(clique: Monomial, table: Table) -> dict[Monomial, float]:

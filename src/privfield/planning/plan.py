@@ -21,7 +21,7 @@ from privfield.planning.table1 import live_table
 from privfield.planning.theorems import Calculated, theorems_of
 from privfield.planning.verdict import METRICS, advice, assumption, verdict
 from privfield.privacy.adjacency import Adjacency
-from privfield.privacy.budgets import Budget, budget_from_json
+from privfield.privacy.budgets import Budget, budget_from_json, in_words
 from privfield.privacy.rounding import Number
 from privfield.schema import Schema
 from privfield.words import bytes_text, duration_text
@@ -97,8 +97,8 @@ def _pooled(found: Plan, budget: Budget, sites: int) -> Plan:
     """The plan of one table with as much noise as all sites together, in their own budget."""
     needed = found.needed_budget
     noise = (
-        f"{sites} sites with {budget} each: their noise adds up, so the errors above are those of "
-        f"one table of all people at {found.budget}."
+        f"{sites} sites with {in_words(budget)} each: their noise adds up, so the errors above are "
+        f"those of one table of all people at {in_words(found.budget)}."
     )
     return replace(
         found,

@@ -6,6 +6,7 @@ import textwrap
 
 from privfield.mechanisms.forecasting.forecast import Forecast
 from privfield.planning.facts import PlanFacts
+from privfield.privacy.budgets import in_words
 from privfield.words import bytes_text, duration_text, number_text, rows_text
 
 WIDTH = 88
@@ -75,7 +76,7 @@ def _title(plan: PlanFacts) -> str:
         what += f" {many}" if most == 2 else f" {plan.variables:,} variables {levels}"
     noun = {"chain": "people", "peer": "nodes"}.get(plan.model, "rows")
     protected = _PRIVACY[str(plan.adjacency)].format(plan.unit)
-    return f"Plan for {what}, {plan.n:,} {noun}, {plan.budget!r} ({protected})"
+    return f"Plan for {what}, {plan.n:,} {noun}, {in_words(plan.budget)} ({protected})"
 
 
 def _expectation(plan: PlanFacts) -> str:
@@ -105,7 +106,8 @@ def _methods(plan: PlanFacts) -> list[str]:
             lines.append(f"{each.name:<22}  {note}")
     asking = [each for each in plan.methods if each.available and each.asks]
     for each in asking:
-        lines += _wrapped(f"Only where {each.asks} is declared: {each.name}.")
+        name = each.name.capitalize()
+        lines += _wrapped(f"{name} is taken only if you ask for it ({each.asks}).")
     if plan.recommended.noise_sd is not None:
         lines += _wrapped(
             "Noise and sampling error: of one released number, in counts "

@@ -20,7 +20,7 @@ from privfield.mechanisms.forecasting.reference import inflation, sparse_errors
 from privfield.mechanisms.forecasting.study import MOST_ROWS, Study
 from privfield.planning.bounds import bounds_for
 from privfield.planning.facts import Table1Row
-from privfield.privacy.budgets import ZCDP, ApproxDP, Budget, PureDP
+from privfield.privacy.budgets import ZCDP, ApproxDP, Budget, PureDP, in_words
 from privfield.schema import Schema
 
 ACCURACY = 0.1  # α where none is given
@@ -70,7 +70,7 @@ def _rows(study: Study, accuracy: float) -> list[Table1Row]:
         rows_for = [_fewest(way, graphs, _FAILURE) for way in finders]
         rows.append(
             Table1Row(
-                f"{budget!r}",
+                in_words(budget),
                 bounds.get("structure"),
                 min((found for found in rows_for if found is not None), default=None),
                 bounds.get("parameters"),

@@ -7,14 +7,13 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 
-from privfield.mechanisms.forecasting.calls import budget_call
 from privfield.mechanisms.forecasting.choose import forecast_of, target_error
 from privfield.mechanisms.forecasting.forecast import Answers, Forecast
 from privfield.mechanisms.forecasting.reference import edges, typical_size
 from privfield.mechanisms.forecasting.sizes import inference_size
 from privfield.mechanisms.forecasting.study import Study
 from privfield.mechanisms.peers.forecast import BOUND
-from privfield.privacy.budgets import ApproxDP, Budget, PureDP
+from privfield.privacy.budgets import ApproxDP, Budget, PureDP, in_words
 from privfield.words import bytes_text, number_text, rows_text, share_text
 
 METRICS = {  # of the error, and of what `accuracy` is compared with
@@ -169,7 +168,7 @@ def _change(
     _, target = METRICS[study.model]
     what = f"To reach {study.accuracy:g} ({target})"
     rows = None if needed_n is None else f"n = {rows_text(needed_n)}"
-    spend = None if needed_budget is None else budget_call(needed_budget).removeprefix("pf.")
+    spend = None if needed_budget is None else in_words(needed_budget)
     ways = [way for way in (rows, spend) if way is not None]
     if target_error(best) <= (study.accuracy or 0):
         enough = f"; {' or '.join(ways)} would do" if ways else ""
@@ -191,10 +190,11 @@ def _with_delta(best: Forecast, study: Study) -> list[str]:
         return []
     if there.noise_sd > best.noise_sd / 1.3:
         return []
+    before, after = number_text(best.expected_error), number_text(there.expected_error)
+    error = f" and the error from {before} to {after}" if after != before else ""
     return [
-        f"With a small δ, {budget_call(other).removeprefix('pf.')}, the noise falls from "
-        f"±{number_text(best.noise_sd)} to ±{number_text(there.noise_sd)} and the error to "
-        f"{number_text(there.expected_error)}."
+        f"With a small δ, {in_words(other)}, the noise falls from ±{number_text(best.noise_sd)} to "
+        f"±{number_text(there.noise_sd)}{error}."
     ]
 
 

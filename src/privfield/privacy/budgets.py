@@ -352,6 +352,20 @@ class NonPrivate:
 NON_PRIVATE = NonPrivate()
 
 
+def in_words(budget: Budget | NonPrivate) -> str:
+    """A budget as papers write it: "ε = 1, δ = 1e-06"; `repr` is what Python takes."""
+    if isinstance(budget, ApproxDP):
+        return f"ε = {budget.epsilon:g}, δ = {budget.delta:g}"
+    if isinstance(budget, PureDP):
+        return f"ε = {budget.epsilon:g}"
+    if isinstance(budget, ZCDP):
+        return f"ρ = {budget.rho:.4g} (zCDP)"
+    if isinstance(budget, Cost):
+        parts = [f"ρ = {budget.rho:.4g}", f"δ = {budget.delta:.4g}"]
+        return ", ".join(parts[: 1 + bool(budget.delta)]) + " (zCDP)"
+    return str(budget)
+
+
 def within(cost: Cost, epsilon: Fraction, delta: Fraction) -> bool:
     """Whether a cost is known to be (epsilon, delta)-DP, by basic or zCDP composition."""
     basic = cost._epsilon is not None and cost._epsilon <= epsilon and cost._delta <= delta

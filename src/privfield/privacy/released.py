@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC
+from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from fractions import Fraction
 from itertools import count, takewhile
@@ -175,31 +176,48 @@ def decode(hint: Any, data: Any) -> Any:
     if data is None and NoneType in kinds:
         return None
     if any(_is(kind, Budget | NonPrivate) for kind in kinds):
-        if data is None and NonPrivate in kinds:  # how older files say it
-            return NON_PRIVATE
-        cost = cost_from_json(data["cost"] if isinstance(data, dict) and "cost" in data else data)
-        if cost is None or not isinstance(cost, tuple(k for k in kinds if isinstance(k, type))):
-            raise ValueError
-        return cost
+        return _decode_cost(kinds, data)
     kind = next(each for each in kinds if each is not NoneType)
-    if kind is Schema:
-        return Schema.from_toml(data)
-    if kind is Adjacency:
-        return Adjacency.parse(data)
-    if kind is NoiseLaw:
-        return NoiseLaw(*(data["law"] if isinstance(data, dict) else data))
-    if kind is Fraction:
-        return Fraction(data["fraction"] if isinstance(data, dict) else data)
+    if kind in _VALUES:
+        return _VALUES[kind](data)
     if get_origin(kind) is tuple:
-        inner = get_args(kind)
-        if len(inner) == 2 and inner[1] is Ellipsis:
-            return tuple(decode(inner[0], item) for item in data)
-        return tuple(decode(each, item) for each, item in zip(inner, data, strict=True))
+        return _decode_tuple(get_args(kind), data)
     if isinstance(kind, type) and is_dataclass(kind):
         hints = get_type_hints(kind)
         pairs = zip(fields(kind), data, strict=True)
         return kind(*(decode(hints[each.name], item) for each, item in pairs))
     return _plain(kinds, data)
+
+
+def _decode_cost(kinds: tuple[Any, ...], data: Any) -> Budget | NonPrivate:
+    """A cost of one of these kinds: a file may not put one kind in the place of another."""
+    if data is None and NonPrivate in kinds:  # how older files say it
+        return NON_PRIVATE
+    inner = data["cost"] if isinstance(data, dict) and "cost" in data else data  # older files, too
+    cost = cost_from_json(inner)
+    if cost is None or not isinstance(cost, tuple(k for k in kinds if isinstance(k, type))):
+        raise ValueError
+    return cost
+
+
+def _decode_tuple(inner: tuple[Any, ...], data: Any) -> tuple[Any, ...]:
+    """Any number of items of one type, or one item of each type."""
+    if len(inner) == 2 and inner[1] is Ellipsis:
+        return tuple(decode(inner[0], item) for item in data)
+    return tuple(decode(each, item) for each, item in zip(inner, data, strict=True))
+
+
+def _inside(data: Any, name: str) -> Any:
+    """A value that older files wrap in a mapping by that name."""
+    return data[name] if isinstance(data, dict) else data
+
+
+_VALUES: dict[Any, Callable[[Any], Any]] = {  # types whose values are one piece of JSON
+    Schema: Schema.from_toml,
+    Adjacency: Adjacency.parse,
+    NoiseLaw: lambda data: NoiseLaw(*_inside(data, "law")),
+    Fraction: lambda data: Fraction(_inside(data, "fraction")),
+}
 
 
 def _plain(kinds: tuple[Any, ...], data: Any) -> Any:

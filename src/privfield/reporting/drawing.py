@@ -17,7 +17,7 @@ POSITIVE, NEGATIVE, UNSIGNED = "#0072b2", "#c44601", "#7a66b3"  # told apart by 
 MOST_NODES = 200
 MOST_EDGES = 1500
 MOST_UNCERTAIN = 40  # so many uncertain edges at most are drawn from the start
-MOST_COMMUNITIES = 20  # circled numbers end there
+MOST_COMMUNITIES = 20  # more numbers would be clutter
 _COLORS = 8  # of communities, in page.css
 _DASH = "9 5"
 _CROWD = 30  # so many edges have room to be thick
@@ -153,7 +153,7 @@ def minus(value: float, form: str = ".2f") -> str:
 
 def odds(weight: float, edge: EdgeInterval) -> str:
     """The odds ratio that belongs to a weight, for one step on both scales: exp(4W) of yes/no."""
-    return "" if math.isinf(weight) else f"{edge.step_odds(weight):.3g}"
+    return "" if math.isinf(weight) else f"{edge.step_odds(weight):#.3g}".removesuffix(".")
 
 
 def marginal_text(marginal: MarginalInterval) -> str:
@@ -235,7 +235,12 @@ def font_size(count: int) -> float:
 def label(drawing: Drawing, node: int) -> str:
     """A node's name, with the number of its community."""
     name = drawing.labels[node]
-    return f"{name} {chr(0x245F + drawing.groups[node])}" if drawing.groups else name
+    return f"{name} {_circled(drawing.groups[node])}" if drawing.groups else name
+
+
+def _circled(number: int) -> str:
+    """①, ②, …; above ten many fonts have no such letter."""
+    return chr(0x245F + number) if number <= 10 else f"({number})"
 
 
 def fill(drawing: Drawing, node: int) -> str:

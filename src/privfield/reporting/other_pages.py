@@ -30,7 +30,8 @@ def chain_page(
 ) -> Content:
     """A heat map of transitions, with first and long-run shares."""
     page = common(model, card, title)
-    page["lead"] = f"How people move between {len(model.states)} states, one step at a time."
+    states = counted(len(model.states), "state")
+    page["lead"] = f"How people move between {states}, one step at a time."
     page["tiles"] = [
         privacy_tile(card, model.stamp),
         {"name": "States", "value": f"{len(model.states)}", "note": "a public list"},
@@ -39,7 +40,7 @@ def chain_page(
     page["chain"] = _transitions(model, noise, level)
     page["marginals"] = _shares(model)
     page["methods"] = (
-        f"We estimated a time-homogeneous Markov chain over {len(model.states)} states with "
+        f"We estimated a time-homogeneous Markov chain over {states} with "
         f"{words.software(card)}. {words.privacy_sentence(card, model.stamp)}"
     )
     page["reading"] = [
@@ -100,10 +101,8 @@ def peer_page(model: NetworkIsing, card: Card | None, title: str | None) -> Cont
     """β in words, with its interval where the learner gave one."""
     page = common(model, card, title)
     edges = model.couplings.nnz // 2
-    page["lead"] = (
-        f"How strongly neighbours’ outcomes go together on a public network of "
-        f"{len(model.names):,} nodes and {edges:,} edges."
-    )
+    size = f"{counted(len(model.names), 'node')} and {counted(edges, 'edge')}"
+    page["lead"] = f"How strongly neighbours’ outcomes go together on a public network of {size}."
     known = {} if card is None else dict(card.intervals)
     level = "" if card is None or not known else f"{card.level:.0%}"
     coupling = float(np.median(model.couplings.data)) if edges else 0.0
@@ -134,11 +133,15 @@ def peer_page(model: NetworkIsing, card: Card | None, title: str | None) -> Cont
             "value": f"{model.beta:.3g}",
             "note": _range(interval, level),
         },
-        {"name": "Nodes", "value": f"{len(model.names):,}", "note": f"{edges:,} edges, public"},
+        {
+            "name": "Nodes",
+            "value": f"{len(model.names):,}",
+            "note": f"{counted(edges, 'edge')}, public",
+        },
     ]
     parts = [
         f"We estimated the peer effect β of an Ising model on a public network of "
-        f"{len(model.names):,} nodes and {edges:,} edges with {words.software(card)}.",
+        f"{size} with {words.software(card)}.",
         words.privacy_sentence(card, model.stamp),
         f"The estimate is β = {model.beta:.3g}"
         + (

@@ -15,7 +15,7 @@ from privfield.models.chain import ChainModel
 from privfield.models.network import NetworkIsing
 from privfield.privacy.adjacency import Adjacency
 from privfield.reporting import sentences as words
-from privfield.words import exact_text
+from privfield.words import counted, exact_text
 
 Content = dict[str, Any]
 
@@ -51,9 +51,9 @@ def banner(stamp: str | None) -> Content:
 def default_title(model: Any) -> str:
     """What a page is called if nobody says."""
     if isinstance(model, ChainModel):
-        return f"A Markov chain of {len(model.states)} states"
+        return f"A Markov chain of {counted(len(model.states), 'state')}"
     if isinstance(model, NetworkIsing):
-        return f"Peer effect on a network of {len(model.names):,} nodes"
+        return f"Peer effect on a network of {counted(len(model.names), 'node')}"
     if len(model.schema) == 1:
         return f"How {model.schema.names[0]} is distributed"
     return f"How {len(model.schema):,} variables go together"

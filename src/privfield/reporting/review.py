@@ -104,12 +104,10 @@ def review_card(model: Any, ledger: Ledger | None = None) -> dict[str, Any]:
 
 def _what(model: Any) -> str:
     if isinstance(model, NetworkIsing):
-        size = counted(len(model.names), "node")
-    elif isinstance(model, Model):
-        size = counted(len(model.schema), "variable")
-    else:
-        size = counted(len(model.states), "state")
-    return f"{type(model).__name__} of {size}"
+        return f"peer effect on a network of {counted(len(model.names), 'node')}"
+    if isinstance(model, Model):
+        return f"graphical model of {counted(len(model.schema), 'variable')}"
+    return f"Markov chain of {counted(len(model.states), 'state')}"
 
 
 def _flavour(card: Card) -> str | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from privfield._version import __version__
 from privfield.models.card import Card, guarantee
 from privfield.privacy.adjacency import Adjacency
-from privfield.privacy.budgets import ZCDP, ApproxDP, Budget, NonPrivate, PureDP
+from privfield.privacy.budgets import ApproxDP, Budget, NonPrivate, PureDP, in_words
 from privfield.words import exact_text
 
 _DELTA = 1e-6  # at which a cost in ρ is told in ε, where nothing else was asked for
@@ -164,13 +164,7 @@ def moment(time: str) -> str:
 
 def budget_words(budget: Budget | NonPrivate | None) -> str:
     """A budget as in a paper."""
-    if isinstance(budget, PureDP):
-        return f"ε = {budget.epsilon:g}"
-    if isinstance(budget, ZCDP):
-        return f"ρ = {budget.rho:.4g} (zCDP)"
-    if isinstance(budget, ApproxDP):
-        return f"ε = {budget.epsilon:g}, δ = {budget.delta:g}"
-    return "none" if budget is None or isinstance(budget, NonPrivate) else str(budget)
+    return "none" if budget is None or isinstance(budget, NonPrivate) else in_words(budget)
 
 
 def privacy_sentence(card: Card | None, stamp: str | None) -> str:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from privfield.checks import check_level
+from privfield.data.check import MOST_OUTSIDE, CheckReport, check
 from privfield.data.counting.count import count_tables
 from privfield.data.table import open_table
 from privfield.errors import InputError
@@ -28,6 +29,7 @@ from privfield.models.base import Model
 from privfield.reporting.on_models import is_small
 from privfield.reporting.parts import Content, common, privacy_tile, table
 from privfield.reporting.report import render
+from privfield.schema import Schema
 from privfield.words import counted, exact_text
 
 _SHOWN = 30
@@ -60,6 +62,7 @@ class Utility:
     kept: tuple[Kept, ...]
     forbidden: int
     level: float
+    alarm: str = ""  # what is so wrong with the rows that the distances say nothing else
 
     def of(self, order: int) -> tuple[Kept, ...]:
         """Tables of so many variables."""
@@ -74,8 +77,8 @@ class Utility:
                 field: _mean(own, field)
                 for field in ("to_model", "to_released", "chance", "outside")
             }
-        about = {"rows": self.rows, "forbidden": self.forbidden, "level": self.level}
-        return {**about, "stamp": self.model.stamp, **tables}
+        about = {"rows": self.rows, "forbidden": self.forbidden, "alarm": self.alarm}
+        return {**about, "level": self.level, "stamp": self.model.stamp, **tables}
 
     def write(self, path: str | os.PathLike[str]) -> Path:
         """One self-contained HTML page."""
@@ -98,6 +101,7 @@ def utility(model: Model, synthetic: Any, level: float = 0.95) -> Utility:
     scopes = _scopes(model, numbers)
     rules = [tuple(schema.index(name) for name, _ in rule) for rule in schema.forbidden]
     rows_in = open_table(synthetic, schema.of_rows())
+    alarm = _strange(check(synthetic, schema.of_rows()), schema) if rows_in.source.passes else ""
     counts = count_tables(rows_in.batches(), schema.shape, [*scopes, *rules])
     rows = int(counts[0].sum())
     if not rows:
@@ -120,10 +124,25 @@ def utility(model: Model, synthetic: Any, level: float = 0.95) -> Utility:
         int(np.asarray(count)[np.ix_(*[_codes(schema, *part) for part in rule])].sum())
         for rule, count in zip(schema.forbidden, counts[len(scopes) :], strict=True)
     )
-    return Utility(model, rows, tuple(kept), broken, level)
+    return Utility(model, rows, tuple(kept), broken, level, alarm)
 
 
-def _codes(schema: Any, name: str, levels: Sequence[str]) -> list[int]:
+def _strange(found: CheckReport, schema: Schema) -> str:
+    """Whether a variable of the rows holds other levels than the model's."""
+    if not found.rows:
+        return ""
+    worst = max(found.variables, key=lambda each: each.unknown)
+    share, name = worst.unknown / found.rows, worst.name
+    if share <= MOST_OUTSIDE:
+        return ""
+    levels = ", ".join(schema[name].levels[:4]) + ", …" * (len(schema[name].levels) > 4)
+    return (
+        f"These rows do not fit the model: {share:.0%} of “{name}” is none of its levels "
+        f"({levels}). The distances say that, and nothing about what is kept."
+    )
+
+
+def _codes(schema: Schema, name: str, levels: Sequence[str]) -> list[int]:
     return [schema[name].code(level) for level in levels]
 
 
@@ -208,6 +227,7 @@ def _page(found: Utility) -> Content:
         _tile("Single variables", found.of(1)),
         *([_tile("Pairs", pairs)] if pairs else []),
     ]
+    page["nothing"] = found.alarm
     page["tables"] = [_summary_table(found, released), *_worst(pairs, released)]
     page["reading"] = _reading(found, released)
     page["methods"] = _methods(found)

@@ -179,9 +179,9 @@ def test_values_never_raise(values):
 
 def test_names_are_public_and_must_match():
     names = ("a", "b", "c")
-    with pytest.raises(pf.InputError, match="1 of 3 nodes have none"):
+    with pytest.raises(pf.InputError, match="1 of 3 nodes has none"):
         open_outcomes({"a": 1, "b": 1}, names)
-    with pytest.raises(pf.InputError, match="name no node"):
+    with pytest.raises(pf.InputError, match="1 of them names no node"):
         open_outcomes({"a": 1, "b": 1, "c": 0, "d": 1}, names)
     read = open_outcomes({"a": 1, "d": 1}, names, missing="negative")
     assert read().tolist() == [1, -1, -1]

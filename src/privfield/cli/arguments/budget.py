@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from privfield.errors import InputError
 
 if TYPE_CHECKING:
-    from privfield.privacy.budgets import Budget
+    from privfield.privacy.budgets import Budget, NonPrivate
     from privfield.privacy.ledger import Ledger
 
 
@@ -60,17 +60,8 @@ def left_in(ledger: Ledger) -> str:
     )
 
 
-def in_words(budget: object) -> str:
+def in_words(budget: Budget | NonPrivate | None) -> str:
     """A budget as people write it."""
-    from privfield.privacy.budgets import ZCDP, ApproxDP, Cost, PureDP
+    from privfield.privacy import budgets
 
-    if isinstance(budget, ApproxDP):
-        return f"ε = {budget.epsilon:g}, δ = {budget.delta:g}"
-    if isinstance(budget, PureDP):
-        return f"ε = {budget.epsilon:g}"
-    if isinstance(budget, ZCDP):
-        return f"ρ = {budget.rho:.4g} (zCDP)"
-    if isinstance(budget, Cost):
-        parts = [f"ρ = {budget.rho:.4g}", f"δ = {budget.delta:.4g}"]
-        return ", ".join(parts[: 1 + bool(budget.delta)]) + " (zCDP)"
-    return "nothing" if budget is None else str(budget)
+    return "nothing" if budget is None else budgets.in_words(budget)

@@ -94,15 +94,15 @@ def typed(path: str) -> Iterator[None]:
         raise InputError(str(error).replace("path: ", "FILE: ", 1)) from None
 
 
-def read_schema(path: str) -> Schema:
-    """A schema file; columns that still wait for their levels are named."""
+def read_schema(path: str, name: str = "--schema") -> Schema:
+    """A schema file; columns that still wait for their levels are named. `name` is the option's."""
     from privfield.schema import Schema
 
     waiting = _unfilled(path)
     if waiting:
         more = f" and {len(waiting) - 1} more" if len(waiting) > 1 else ""
         raise InputError(
-            f"schema: {path!r} is not filled in yet: write what {waiting[0]!r}{more} may hold, "
+            f"{name}: {path!r} is not filled in yet: write what {waiting[0]!r}{more} may hold, "
             'such as levels = ["no", "yes"], or delete the section of a column you do not need.'
         )
     try:
@@ -111,9 +111,9 @@ def read_schema(path: str) -> Schema:
         hint = "" if os.path.exists(path) else f"{nearby(path)} `privfield init` begins one."
         if not hint and not path.lower().endswith(".toml"):
             raise InputError(
-                f"schema: {path!r} is no schema file, which `privfield init` makes from a table."
+                f"{name}: {path!r} is no schema file, which `privfield init` makes from a table."
             ) from None
-        raise InputError(str(error).replace("path: ", "schema: ", 1) + hint) from None
+        raise InputError(str(error).replace("path: ", f"{name}: ", 1) + hint) from None
 
 
 def _unfilled(path: str) -> list[str]:

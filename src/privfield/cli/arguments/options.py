@@ -23,7 +23,7 @@ def as_options(text: str) -> str:
         text = re.sub(rf"^{name} (?=must|below|and)", f"{option} ", text)
         text = re.sub(rf"""(?<![\w.]){name}=(["'])(.*?)\1""", rf"{option} \2", text)
         text = re.sub(rf"(?<![\w.]){name}=True", option, text)
-    return text
+    return re.sub("^query: ", "QUESTION: ", text)
 
 
 def flow(text: str) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated
 
 from privfield.cli.arguments import options
 from privfield.cli.terminal.console import say, say_json, say_stamp
+from privfield.errors import InputError
 
 HELP = """Compare two models: do links differ between groups, and which?
 
@@ -36,7 +38,11 @@ def compare(
     if first.endswith(".json") and second.endswith(".json"):
         _compare_cards((first, second), names, target, json)
         return
-    found = compare_models(load_field(first), load_field(second), names=names, level=level)
+    models = load_field(first), load_field(second)
+    try:
+        found = compare_models(*models, names=names, level=level)
+    except InputError as error:
+        raise InputError(_by_file(str(error), first, second)) from None
     if target is not None:
         found.write(target)
     if json:
@@ -55,6 +61,12 @@ def compare(
     say(repr(found) if target is None else found.verdict())
     if target is not None:
         say(f"Wrote {target}: open it in a browser.")
+
+
+def _by_file(text: str, first: str, second: str) -> str:
+    """An error about the first and the second model, by the files that were typed."""
+    files = {"first": repr(first), "second": repr(second)}  # what is quoted is a name of its own
+    return re.sub(r"'[^']*'|\b(first|second)\b", lambda part: files.get(part[0], part[0]), text)
 
 
 def _compare_cards(

@@ -34,6 +34,7 @@ _SUFFIXES = {  # the first is added to a name without any
     "r": (".R",),
     "card": (".json",),
 }
+_USUAL = {"graphml": ".graphml", "json": ".json", "uai": ".uai"}  # added, but others are taken too
 _PEOPLE = 10_000  # synthetic ones, where their number is not public
 
 
@@ -59,8 +60,9 @@ def export(
     if ledger is not None and to != "card":
         raise InputError("--ledger is for --to card.")
     suffixes = _SUFFIXES.get(to, ())
-    bare = suffixes and output and not Path(output).suffix and not Path(output).is_dir()
-    target = check_output(f"{output}{suffixes[0]}" if bare else output, force, suffixes)
+    bare = output and not Path(output).suffix and not Path(output).is_dir()
+    usual = suffixes[0] if suffixes else _USUAL[to]
+    target = check_output(f"{output}{usual}" if bare else output, force, suffixes)
     files = [target]
     if to == "card":
         files.append(check_output(str(page_path(target)), force))

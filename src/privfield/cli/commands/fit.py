@@ -11,9 +11,12 @@ from privfield.cli.terminal.console import note, say, say_json, say_stamp
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
+    from privfield.cli.spending import Spending
     from privfield.mechanisms.forecasting.forecast import Forecast
     from privfield.mechanisms.forecasting.study import Study
+    from privfield.models.base import Model
     from privfield.schema import Schema
 
 HELP = """Learn a model of FILE under differential privacy. Shows the cost, then asks.
@@ -67,41 +70,27 @@ def fit(
 ) -> None:
     """Check, forecast, ask, spend, estimate, write."""
     from privfield.checks import check_bytes
-    from privfield.cli.arguments.budget import left_in, read_budget
+    from privfield.cli.arguments.budget import read_budget
     from privfield.cli.arguments.cliques import read_cliques
     from privfield.cli.arguments.files import check_output, named_data, open_data, read_schema
-    from privfield.cli.commands.learners import (
-        check_choices,
-        kind_for,
-        labelled,
-        make_learner,
-        ways_for,
-    )
-    from privfield.cli.commands.learners import in_words as in_words_of
-    from privfield.cli.spending import HOPELESS, Spending, remark_on_delta, warn_of_seed
+    from privfield.cli.commands.learners import check_choices, kind_for, make_learner, ways_for
+    from privfield.cli.spending import HOPELESS, Spending, warn_of_seed
     from privfield.cli.terminal.bars import bars
     from privfield.errors import InputError
-    from privfield.learners.base import attach_card
     from privfield.mechanisms.forecasting.choose import forecasts, ranked
     from privfield.mechanisms.forecasting.study import table_study
     from privfield.planning.verdict import is_hopeless
-    from privfield.words import counted
 
+    # everything that can be refused is refused before anybody is asked to spend
     budget = read_budget(epsilon, delta, rho)
     target = check_output(output, force)
     rules = read_schema(schema)
     if max(rules.shape) < 2:
-        raise InputError("schema: no variable has two levels, so there is nothing to learn.")
+        raise InputError("--schema: no variable has two levels, so there is nothing to learn.")
     wanted = read_cliques(cliques, rules)
     data = named_data(file, spark, encoding)
-    open_data(file, rules, data)  # refuses what cannot be read
+    open_data(file, rules, data)
     purse = Spending(ledger, total, job, budget, adjacency, target)
-    common: dict[str, Any] = {
-        "budget": budget,
-        "adjacency": adjacency,
-        "job": purse.job,
-        "insecure_seed": insecure_seed,
-    }
     check_choices(method, rules, wanted)
     size = None if max_memory is None else check_bytes(max_memory, "--max-memory")
     with purse.watch(None), bars("counting rows"):
@@ -113,66 +102,57 @@ def fit(
             max_memory=size,
         )
         ways = ranked(forecasts(study, ways_for(method, wanted)), study)
+    common: dict[str, Any] = {
+        "budget": budget,
+        "adjacency": adjacency,
+        "job": purse.job,
+        "insecure_seed": insecure_seed,
+    }
     learner = make_learner(ways[0].name, study, method, wanted, size, common)
+    doubt = HOPELESS if is_hopeless(ways[0], study) else ""
     with purse.watch(learner):
-        unit = "one row" if rules.unit is None else f"one person ({rules.unit.column})"
         warn_of_seed(insecure_seed)
-        note(f"This will spend  {purse.spending()}, for {unit} of {file} ({adjacency})")
-        note(f"Ledger           {purse.preview()}")
-        note(f"Measured         {in_words_of(ways[0].name, rules, wanted)}")
-        expected = _promise_error(ways, study, method == "auto" and wanted == "auto")
-        _remind(rules)
-        if not study.guessed:
-            remark_on_delta(budget, study.n)
-        doubt = HOPELESS if is_hopeless(ways[0], study) else ""
+        _show_offer(purse, file, rules, ways[0].name, wanted)
+        _show_forecast(ways, study, with_others=method == "auto" and wanted == "auto")
+        _show_remarks(rules, study)
         totals = {} if study.guessed else {"counting": study.n}
         with purse.pay(learner, yes, totals=totals, doubt=doubt):
-            learner.fit(data)
-            if learner.model_.card is None:
-                attach_card(learner)
-            model = labelled(learner.model_, rules)
-            card = model.card
-            assert card is not None
-            model.save(target)
-    cost = learner.cost_
-    edges = model.graph().number_of_edges()
+            model = _learn(learner, data, rules, target)
     if json:
-        say_json(
-            {
-                "model": str(target),
-                "stamp": model.stamp,
-                "method": str(vars(learner).get("method_", method)),
-                "variables": len(rules),
-                "edges": edges,
-                "unit": card.unit,
-                "adjacency": adjacency,
-                "budget": budget.to_json(),
-                "cost": cost.to_json(),
-                "ledger": purse.summary(),
-                "expected_error": expected,
-                "expected_seconds": ways[0].seconds,
-            }
-        )
-        return
-    say_stamp(model.stamp)
-    sizes = counted(len(rules), "variable"), counted(edges, "pair")
-    linked = f", {sizes[1]} linked in the model"
-    lost = "; what is related is likely lost in noise"
-    say(f"Wrote {target}: {sizes[0]}{lost if doubt else linked}.")
-    if not model.stamp:
-        say(f"Promise: {card.promise()}.")
-    after = purse.summary()
-    if after is not None and purse.ledger is not None:
-        before = "" if after["jobs"] else ", charged before"
-        say(f"Ledger: {ledger}, job {purse.job}{before}; {left_in(purse.ledger)} left.")
-    if doubt:
-        note("Do not expect links to stand out: more rows or a larger budget are needed.")
-    aim = "what there is" if doubt else "which links stand out"
-    note(f"Next, {aim}, at no further cost: privfield report {target} -o report.html")
+        used = str(vars(learner).get("method_", method))
+        say_json({"model": str(target), **_for_programs(model, used, learner, purse, ways[0])})
+    else:
+        _say_result(model, target, purse, hopeless=bool(doubt))
 
 
-def _promise_error(ways: Sequence[Forecast], study: Study, open_choice: bool) -> float | None:
-    """Say what to expect, and, where there was a choice, of what else."""
+def _learn(learner: Any, data: Any, schema: Schema, target: Path) -> Model:
+    """Charge, release, estimate, and write the model whole or not at all."""
+    from privfield.cli.commands.learners import labelled
+    from privfield.learners.base import attach_card
+
+    learner.fit(data)
+    if learner.model_.card is None:
+        attach_card(learner)
+    model = labelled(learner.model_, schema)
+    model.save(target)
+    return model
+
+
+# -- before the charge -----------------------------------------------------------------------------
+
+
+def _show_offer(purse: Spending, file: str, schema: Schema, way: str, wanted: Any) -> None:
+    """What will be spent, who is protected, and what is measured for it."""
+    from privfield.cli.commands.learners import in_words
+
+    unit = "one row" if schema.unit is None else f"one person ({schema.unit.column})"
+    note(f"This will spend  {purse.spending()}, for {unit} of {file} ({purse.adjacency})")
+    note(f"Ledger           {purse.preview()}")
+    note(f"Measured         {in_words(way, schema, wanted)}")
+
+
+def _show_forecast(ways: Sequence[Forecast], study: Study, with_others: bool) -> None:
+    """What error, time and memory to expect, and, where there was a choice, of what else."""
     from privfield.planning.verdict import METRICS, verdict
     from privfield.words import bytes_text, duration_text, number_text
 
@@ -180,23 +160,79 @@ def _promise_error(ways: Sequence[Forecast], study: Study, open_choice: bool) ->
     rows = f"{study.n:,} rows" if study.n > 1 else "at most one row"
     if study.guessed:
         rows = f"if there are about {rows} (say --n: their number is private)"
-    if not best.available or best.expected_error is None:
+    if _expected_error(best) is None:
         note(f"Expected error   no forecast: {best.note or 'nothing to compare'}")
-        return None
+        return
     note(f"Expected error   {best.expected_error:.2g}: {METRICS[study.model][0]}, {rows}")
     note(f"                 {verdict(best, study)}")
     others = [each for each in ways[1:] if each.available and not each.asks][:3]
-    if open_choice and others:
+    if with_others and others:
         listed = ", ".join(f"{each.name} {number_text(each.expected_error)}" for each in others)
         note(f"                 Chosen: {best.name}, not {listed}; `privfield plan` says more")
     note(
         f"Expected time    {duration_text(best.seconds)} on one core, with "
         f"{bytes_text(best.memory)} of memory"
     )
-    return best.expected_error
 
 
-def _remind(schema: Schema) -> None:
+def _expected_error(best: Forecast) -> float | None:
+    """Of the way that is taken; None where there is no forecast."""
+    return best.expected_error if best.available else None
+
+
+def _show_remarks(schema: Schema, study: Study) -> None:
+    """How odd values are read, and whether δ is too large, where the number of rows is known."""
+    from privfield.cli.spending import remark_on_delta
+
     rules = sorted({v.unknown or "the nearest" for v in schema.variables})
     shown = ", ".join(rules[:4]) + (", …" if len(rules) > 4 else "")
     note(f"Odd values       are read as `unknown` ({shown}): `privfield check` counts them for you")
+    if not study.guessed:
+        remark_on_delta(study.first_budget, study.n)
+
+
+# -- after it --------------------------------------------------------------------------------------
+
+
+def _for_programs(
+    model: Model, method: str, learner: Any, purse: Spending, best: Forecast
+) -> dict[str, Any]:
+    """The result as `--json` prints it."""
+    card = model.card
+    assert card is not None  # `_learn` attached one
+    return {
+        "stamp": model.stamp,
+        "method": method,
+        "variables": len(model.schema),
+        "edges": model.graph().number_of_edges(),
+        "unit": card.unit,
+        "adjacency": purse.adjacency,
+        "budget": purse.budget.to_json(),
+        "cost": learner.cost_.to_json(),
+        "ledger": purse.summary(),
+        "expected_error": _expected_error(best),
+        "expected_seconds": best.seconds,
+    }
+
+
+def _say_result(model: Model, target: Path, purse: Spending, hopeless: bool) -> None:
+    """What was written and promised, what is left, and what to do next."""
+    from privfield.cli.arguments.budget import left_in
+    from privfield.words import counted
+
+    card = model.card
+    assert card is not None
+    say_stamp(model.stamp)
+    found = f", {counted(model.graph().number_of_edges(), 'pair')} linked in the model"
+    if hopeless:
+        found = "; what is related is likely lost in noise"
+    say(f"Wrote {target}: {counted(len(model.schema), 'variable')}{found}.")
+    if not model.stamp:
+        say(f"Promise: {card.promise()}.")
+    if purse.ledger is not None:
+        before = "" if purse.charged() else ", charged before"
+        say(f"Ledger: {purse.path}, job {purse.job}{before}; {left_in(purse.ledger)} left.")
+    if hopeless:
+        note("Do not expect links to stand out: more rows or a larger budget are needed.")
+    aim = "what there is" if hopeless else "which links stand out"
+    note(f"Next, {aim}, at no further cost: privfield report {target} -o report.html")

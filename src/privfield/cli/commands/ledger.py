@@ -25,16 +25,17 @@ def ledger(
 ) -> None:
     """Open and show."""
     from privfield.cli.arguments.budget import in_words, left_in
+    from privfield.cli.spending import about_ledger
     from privfield.errors import InputError
     from privfield.privacy.ledger import Ledger
 
     try:
         found = Ledger(path)
     except InputError as error:
-        text = str(error).replace(
+        text = about_ledger(error, path).replace(
             "; to make one, give a total", "; `privfield fit --ledger` makes one"
         )
-        raise InputError(f"LEDGER: {text.removeprefix('path: ')}") from None
+        raise InputError(f"LEDGER: {text}") from None
     left, charges = found.remaining, found.charges()
     spent = found.spent_epsilon
     if json:

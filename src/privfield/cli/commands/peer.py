@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -28,6 +30,7 @@ negative: right for a list of positives. Outcomes of people who are not in the n
 without contacts they say nothing about the effect.
 """
 METHODS = ("auto", "sufficient-statistic", "local", "objective-perturbation")
+_FILES = {"graph": "EDGES", "outcomes": "OUTCOMES"}  # what Python calls them, and the help
 _MISSING = {"ignore": "ignore", "negative": "negative", "refuse": "error"}  # as in Python
 
 
@@ -83,7 +86,7 @@ def peer(
     from privfield.data.network.outcomes import open_outcomes, read_outcome_file
     from privfield.data.network.read import read_network
     from privfield.data.sources.encodings import check_encoding
-    from privfield.data.sources.paths import check_data_path
+    from privfield.data.sources.paths import check_data_path, nearby
     from privfield.errors import InputError
     from privfield.learners.base import attach_card
     from privfield.learners.peer import PeerEffect
@@ -101,6 +104,8 @@ def peer(
         letters = check_encoding("utf-8" if encoding is None else encoding)
     with _in_options("EDGES"):
         network = read_network(read_edge_file(edges, encoding=letters), scaling)
+    if not Path(outcomes).exists():  # said before what would be spent
+        raise InputError(f"OUTCOMES: there is no file {outcomes!r}.{nearby(outcomes)}")
     purse = Spending(ledger, total, job, budget, "flip-outcome", target)
     warn_of_seed(insecure_seed)
     if insecure_seed is None:
@@ -236,6 +241,6 @@ def _in_options(file: str = "OUTCOMES") -> Iterator[None]:
     except InputError as error:
         text = str(error).replace("(-3, 3)", "-3,3").replace("pass missing", "add missing")
         text = text.replace("' (a str)", "'").replace("read them as −1", "read them as negative")
-        if text.startswith("path: "):
-            text = text.replace("path: ", f"{file}: ", 1)
+        text = re.sub("^path: ", f"{file}: ", text)
+        text = re.sub(r"^(graph|outcomes)(?=:| is| has)", lambda word: _FILES[word[1]], text)
         raise InputError(text) from None

@@ -52,7 +52,7 @@ def plan(
     from privfield.planning.plan import plan as predict
 
     budget = read_budget(epsilon, delta, rho)
-    rules = read_schema(schema)
+    rules = read_schema(schema, "SCHEMA")
     found = predict(
         rules,
         n,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +10,8 @@ import typer
 
 from privfield.cli.arguments import options
 from privfield.cli.terminal.console import note, say, say_json, say_stamp
+from privfield.errors import InputError
+from privfield.words import counted
 
 HELP = """Make one model from those of several sites. Costs no privacy.
 
@@ -34,15 +37,28 @@ def pool(
 
     target = check_output(output, force)
     sites = [load_field(path) for path in models]
-    with bars("pooling"):
-        found = pool_models(sites, names=[Path(path).stem for path in models], overlap=overlap)
+    try:
+        with bars("pooling"):
+            found = pool_models(sites, names=[Path(path).stem for path in models], overlap=overlap)
+    except InputError as error:
+        raise InputError(_by_file(str(error), models)) from None
     found.save(target)
     if json:
         cost = None if found.card.cost is None or found.stamp else found.card.cost.to_json()
         say_json({"model": str(target), "sites": len(sites), "cost": cost, "stamp": found.stamp})
         return
     say_stamp(found.stamp)
-    say(f"Wrote {target}: {len(sites)} sites, {len(found.schema)} variables.")
+    say(f"Wrote {target}: {len(sites)} sites, {counted(len(found.schema), 'variable')}.")
     if not found.stamp:
         say(f"Promise: {found.card.promise()}. {found.card.notes[0]}")
     note(f"Next, at no further cost: privfield report {target} -o report.html")
+
+
+def _by_file(text: str, models: list[str]) -> str:
+    """An error about the site of some number, by the file that was typed."""
+    named = re.sub(
+        r"'[^']*'|\bnumber (\d+)",  # what is quoted is a name of its own
+        lambda part: part[0] if part[1] is None else repr(models[int(part[1]) - 1]),
+        text,
+    )
+    return named.removeprefix("sites: ")

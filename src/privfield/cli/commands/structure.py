@@ -155,6 +155,5 @@ def _in_options(advice: str | None) -> str | None:
     if advice is None:
         return None
     call = "pf.MarginalLearner(budget, cliques='learn')"
-    return advice.replace(call, "privfield fit --cliques learn").replace(
-        "min_weight", "--min-weight"
-    )
+    advice = advice.replace(call, "privfield fit --cliques learn")
+    return advice.replace("min_weight = ", "min_weight ").replace("min_weight", "--min-weight")

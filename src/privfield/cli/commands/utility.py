@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from privfield.cli.arguments import options
-from privfield.cli.terminal.console import say, say_json, say_stamp
+from privfield.cli.terminal.console import say, say_json, say_stamp, warn
 
 HELP = """Compare synthetic rows with the model and the numbers it was made from. Costs no privacy.
 
@@ -41,4 +41,6 @@ def utility(
         say_json({"page": str(target), **kept.summary()})
         return
     say_stamp(found.stamp)
+    if kept.alarm:
+        warn(kept.alarm)
     say(f"Wrote {target}: open it in a browser.")

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from privfield.data.sources.base import dtype_text
 from privfield.errors import InputError
 from privfield.schema import Schema, check_schema
+from privfield.words import counted
 
 Signs = NDArray[np.int8]
 _Test = Callable[[Any], bool]
@@ -155,14 +156,15 @@ def _from_mapping(
         unknown = len(outcomes) - (len(names) - len(absent))
         if absent:
             raise InputError(
-                f"outcomes: {len(absent)} of {len(names)} nodes have none, such as {absent[0]!r} "
+                f"outcomes: {len(absent)} of {counted(len(names), 'node')} "
+                f"{'has' if len(absent) == 1 else 'have'} none, such as {absent[0]!r} "
                 f'(a {type(absent[0]).__name__}). List them, or pass missing="negative" to read '
                 "them as −1."
             )
         if unknown and missing == "error":
             raise InputError(
-                f"outcomes: {unknown} of them name no node of the graph. Leave them out, or pass "
-                'missing="ignore" to ignore them.'
+                f"outcomes: {unknown} of them {'names' if unknown == 1 else 'name'} no node of the "
+                'graph. Leave them out, or pass missing="ignore" to ignore them.'
             )
 
     def read() -> Signs:

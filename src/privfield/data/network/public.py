@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfield.errors import InputError
+from privfield.words import counted
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -87,7 +88,8 @@ class PublicNetwork:
         return float(np.median(self.integers.data)) * self.unit
 
     def __repr__(self) -> str:
-        return f"<PublicNetwork: {self.nodes:,} nodes, {self.edges:,} edges, {self.scaling}>"
+        size = f"{counted(self.nodes, 'node')}, {counted(self.edges, 'edge')}"
+        return f"<PublicNetwork: {size}, {self.scaling}>"
 
 
 def quantise(

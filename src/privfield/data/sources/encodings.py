@@ -27,6 +27,6 @@ def not_text(encoding: str) -> str:
     if encoding != "utf-8":
         return f"It is no {encoding} text."
     return (
-        "It is not UTF-8 text. If it is Latin-1: --encoding latin-1 on the command line, "
+        "It is not UTF-8 text; if it is Latin-1, say so: --encoding latin-1 on the command line, "
         'pf.CsvFiles(path, encoding="latin-1") in Python.'
     )

@@ -127,7 +127,7 @@ def column_names(path: str, encoding: str | None = None) -> tuple[list[str], lis
                 f"{where} holds one cell only. Cells must be separated by {DELIMITERS}."
             )
         if not header.is_text:
-            raise InputError(f"{where}: {not_text(letters)}")
+            raise InputError(f"{where} cannot be read. {not_text(letters)}")
         names = [cell.strip() for cell in header.cells]
     kept = [name for name in names if name]
     if not kept:

@@ -11,6 +11,7 @@ from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import Budget, NonPrivate
 from privfield.privacy.released import Released
 from privfield.stamps import stamped
+from privfield.words import counted
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -97,7 +98,7 @@ class Selection(Released):
     def __repr__(self) -> str:
         stamp = f"{self.stamp}. " if self.stamp else ""
         return (
-            f"<{stamp}Selection: {len(self.edges)} edges among {self.candidates:,} pairs, "
-            f"{len(self.choices)} looked at, cost {self.cost}, "
+            f"<{stamp}Selection: {counted(len(self.edges), 'edge')} among "
+            f"{counted(self.candidates, 'pair')}, {len(self.choices)} looked at, cost {self.cost}, "
             f"{self.adjacency}>"
         )

@@ -14,6 +14,7 @@ from privfield.mechanisms.frank_wolfe.steps import scale_of_iterate, weight_of_s
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import Budget, NonPrivate
 from privfield.privacy.released import Released
+from privfield.words import counted
 
 NOT_PROVED = "NOT PROVED: as-printed noise in floating point does not keep its claim, for study"
 
@@ -74,7 +75,13 @@ class Trajectory(Released):
 
     def __repr__(self) -> str:
         steps, regressions = self.chosen.shape
-        return self._shown(f"Trajectory: {regressions} {self.kind} regressions, {steps} steps")
+        about = f"{regressions_text(regressions, self.kind)}, {counted(steps, 'step')}"
+        return self._shown(f"Trajectory: {about}")
+
+
+def regressions_text(count: int, kind: str) -> str:
+    """How many of which kind: "10 Ising regressions", "1 regression"."""
+    return counted(count, kind if kind == "regression" else f"{kind} regression")
 
 
 def add_vertex(

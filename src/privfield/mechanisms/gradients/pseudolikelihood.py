@@ -35,6 +35,7 @@ from privfield.privacy.rounding import Number, exact, sqrt_above, sqrt_below
 from privfield.privacy.terms import Terms
 from privfield.schema import Schema
 from privfield.solvers.projections import project_l1
+from privfield.words import counted
 
 WEIGHT = 2**10  # an unclipped record, in whole numbers
 CHANCE = 2**15  # the probability 1, in whole numbers
@@ -95,8 +96,8 @@ class PseudolikelihoodTrajectory(Released):
         return total[:, :p], total[:, p]
 
     def __repr__(self) -> str:
-        steps, variables = len(self.gradients), len(self.names)
-        return self._shown(f"PseudolikelihoodTrajectory: {steps} steps, {variables} variables")
+        steps, size = counted(len(self.gradients), "step"), counted(len(self.names), "variable")
+        return self._shown(f"PseudolikelihoodTrajectory: {steps}, {size}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,7 +172,8 @@ class PseudolikelihoodGradients(Additive[PseudolikelihoodTrajectory]):
     @property
     def title(self) -> str:
         """How many gradients."""
-        return f"{self.settings[0]} noisy gradients of {len(self.names)} variables"
+        size = counted(len(self.names), "variable")
+        return f"{counted(self.settings[0], 'noisy gradient')} of {size}"
 
     def request(self) -> dict[str, Any]:
         """Schema, names, steps and noise."""

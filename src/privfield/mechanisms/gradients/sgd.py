@@ -31,6 +31,7 @@ from privfield.privacy.rounding import Number, exact, float_above, sqrt_above
 from privfield.privacy.sampling import SampledNoise, noise_multiplier
 from privfield.privacy.terms import Terms
 from privfield.schema import Schema, check_schema
+from privfield.words import counted
 
 WEIGHT = 2**14  # an unclipped record, in whole numbers
 MASS = 2**18  # the probability 1, in whole numbers
@@ -97,7 +98,7 @@ class SGDTrajectory(Released):
 
     def __repr__(self) -> str:
         steps, cells = self.gradients.shape
-        text = f"SGDTrajectory: {steps} steps, {cells:,} cells"
+        text = f"SGDTrajectory: {counted(steps, 'step')}, {counted(cells, 'cell')}"
         return self._shown(text, "; the choice of settings is not covered")
 
 
@@ -188,7 +189,7 @@ class StochasticGradients(Mechanism[SGDTrajectory]):
     @property
     def title(self) -> str:
         """How many steps."""
-        return f"{int(self.steps)} steps of private SGD"
+        return f"{counted(int(self.steps), 'step')} of private SGD"
 
     def request(self) -> dict[str, Any]:
         """Schema, cliques, steps and noise."""

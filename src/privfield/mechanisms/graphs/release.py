@@ -12,6 +12,7 @@ from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import Budget, NonPrivate
 from privfield.privacy.released import Released
 from privfield.stamps import stamped
+from privfield.words import counted
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -66,9 +67,9 @@ class StructureRelease(Released):
         return stamped(found, self)
 
     def __repr__(self) -> str:
-        found = "nothing released" if self.edges is None else f"{len(self.edges)} edges"
-        names = len(self.names)
-        return self._shown(f"Structure of {names} variables: {found}; {self.method}, {self.rule}")
+        found = "nothing released" if self.edges is None else counted(len(self.edges), "edge")
+        size = counted(len(self.names), "variable")
+        return self._shown(f"Structure of {size}: {found}; {self.method}, {self.rule}")
 
 
 def named_edges(

@@ -10,7 +10,7 @@ from privfield.mechanisms.forecasting.study import Study
 from privfield.mechanisms.items.scoring import GRID, STANDARD_CLIP
 from privfield.privacy.noise import NoiseLaw
 
-_RARE = "method (for answers that one in three give, or fewer)"
+_RARE = "method, for answers that one in three give, or fewer"
 
 
 def forecast_items(study: Study, way: str, call: str, law: NoiseLaw, size: int) -> Forecast:

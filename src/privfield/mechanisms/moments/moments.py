@@ -13,6 +13,7 @@ from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import Budget, NonPrivate
 from privfield.privacy.noise import LawName, NoiseLaw, check_law
 from privfield.privacy.released import Released
+from privfield.words import counted
 
 _BLOCK_CELLS = 1 << 23  # of float32 at a time
 _BLOCK_ROWS = 1 << 20  # sums of ±1 below 2²⁴ are exact in float32
@@ -79,7 +80,7 @@ class Moments(Released):
 
     def __repr__(self) -> str:
         noise = f"{self.noise} noise of scale {self.scale:.4g}"
-        return self._shown(f"Moments of {len(self.names)} variables, {noise}")
+        return self._shown(f"Moments of {counted(len(self.names), 'variable')}, {noise}")
 
 
 @dataclass(frozen=True)

@@ -186,7 +186,7 @@ class Measurements(Released):
     def __repr__(self) -> str:
         cells = sum(table.size for table in self.tables)
         tables = counted(len(self.tables), "noisy table")
-        return self._shown(f"{tables}, {cells:,} cells, {self.noise} noise")
+        return self._shown(f"{tables}, {counted(cells, 'cell')}, {self.noise} noise")
 
 
 def _validate(m: Measurements) -> None:

@@ -17,6 +17,9 @@
           "border-color": color("ink"), "border-width": 1.6, label: "data(label)", "text-valign": "bottom",
           "text-margin-y": 3, "font-size": net.font, "font-family": "sans-serif", color: color("ink"),
           "text-outline-color": color("paper"), "text-outline-width": 2.5, "z-index": 10 } },
+        { selector: "node.above", style: { "text-valign": "top", "text-margin-y": -3 } },
+        { selector: "node.right", style: { "text-valign": "center", "text-halign": "right", "text-margin-x": 3, "text-margin-y": 0 } },
+        { selector: "node.left", style: { "text-valign": "center", "text-halign": "left", "text-margin-x": -3, "text-margin-y": 0 } },
         { selector: "node.quiet", style: { label: "" } },
         { selector: "edge", style: { width: "data(width)", "line-color": "data(color)", opacity: "data(opacity)",
           "curve-style": "straight" } },
@@ -43,23 +46,41 @@
       style: looks()
     });
     dark.addEventListener("change", function () { cy.style(looks()); });
-    /* Labels are never smaller than people can read; those that would lie on others wait for a closer look. */
+    /* Labels are never smaller than people can read. Each goes below its node, or beside it where it is free and
+       inside the picture; those that have no place wait for a closer look. Returns how many are written. */
     var pen = document.createElement("canvas").getContext("2d");
+    var meet = function (a, b) { return a[0] < b[2] && b[0] < a[2] && a[1] < b[3] && b[1] < a[3]; };
     var write = function () {
-      var zoom = cy.zoom(), size = Math.max(net.font * zoom, legible), taken = [];
+      var zoom = cy.zoom(), size = Math.max(net.font * zoom, legible), high = 1.35 * size, radius = net.size * zoom / 2, taken = [];
+      var inside = function (a) { return a[0] >= 0 && a[1] >= 0 && a[2] <= cy.width() && a[3] <= cy.height(); };
       pen.font = size + "px sans-serif";
+      var bodies = cy.nodes().map(function (node) {
+        var at = node.renderedPosition();
+        return { id: node.id(), box: [at.x - radius, at.y - radius, at.x + radius, at.y + radius] };
+      });
       cy.batch(function () {
         cy.nodes().sort(function (a, b) { return b.degree() - a.degree() || a.id().localeCompare(b.id()); }).forEach(function (node) {
-          var at = node.renderedPosition(), half = pen.measureText(node.data("label")).width / 2 + 3, top = at.y + net.size * zoom / 2;
-          var own = [at.x - half, top, at.x + half, top + 1.35 * size];
-          var covered = taken.some(function (b) { return own[0] < b[2] && b[0] < own[2] && own[1] < b[3] && b[1] < own[3]; });
-          node.toggleClass("quiet", covered);
-          if (!covered) { taken.push(own); }
+          var at = node.renderedPosition(), wide = pen.measureText(node.data("label")).width + 6, edge = radius + 3;
+          var places = { below: [at.x - wide / 2, at.y + radius, at.x + wide / 2, at.y + radius + high],
+            above: [at.x - wide / 2, at.y - radius - high, at.x + wide / 2, at.y - radius],
+            right: [at.x + edge, at.y - high / 2, at.x + edge + wide, at.y + high / 2],
+            left: [at.x - edge - wide, at.y - high / 2, at.x - edge, at.y + high / 2] };
+          var names = Object.keys(places).filter(function (name) {
+            return inside(places[name]) && !taken.some(function (box) { return meet(places[name], box); });
+          });
+          var clean = names.filter(function (name) {
+            return !bodies.some(function (body) { return body.id !== node.id() && meet(places[name], body.box); });
+          });
+          var place = clean[0] || (names[0] === "below" ? "below" : "");  /* on another node at worst, never on a label */
+          Object.keys(places).forEach(function (name) { node.toggleClass(name, name === place); });
+          node.toggleClass("quiet", !place);
+          if (place) { taken.push(places[place]); }
         });
         cy.nodes().style("font-size", size / zoom);
       });
+      return taken.length;
     };
-    cy.on("zoom", write);
+    cy.on("zoom pan", write);
     var walk = -1;
     var clear = function () {
       cy.elements().removeClass("on faded"); tip.hidden = true; info.textContent = idle;
@@ -99,7 +120,14 @@
     ticks.forEach(function (tick) { tick.addEventListener("change", refresh); });
     refresh();
     var zoom = function (factor) { cy.zoom({ level: cy.zoom() * factor, renderedPosition: { x: cy.width() / 2, y: cy.height() / 2 } }); };
-    var fit = function () { cy.fit(undefined, 26); write(); cy.fit(undefined, 26); write(); };
+    /* Nodes fill the picture where their labels find room in it; else the picture shrinks until more of them do. */
+    var fit = function () {
+      cy.nodes().addClass("quiet"); cy.fit(undefined, 26);
+      var here = write(), zoom = cy.zoom(), pan = Object.assign({}, cy.pan());
+      if (here === cy.nodes().length) { return; }
+      cy.fit(undefined, 26); write(); cy.fit(undefined, 26);
+      if (write() <= here) { cy.viewport({ zoom: zoom, pan: pan }); write(); }
+    };
     byId("zoom-in").addEventListener("click", function () { zoom(1.25); });
     byId("zoom-out").addEventListener("click", function () { zoom(0.8); });
     byId("zoom-fit").addEventListener("click", fit);
