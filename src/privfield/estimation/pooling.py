@@ -32,8 +32,9 @@ from privfield.mechanisms.moments.moments import Moments
 from privfield.mechanisms.tables.measurements import Measurements
 from privfield.models.base import Model
 from privfield.models.card import Card, Site, attach
-from privfield.models.ising import IsingModel
+from privfield.models.ising import SPIN_LEVELS, IsingModel
 from privfield.privacy.budgets import NON_PRIVATE, Cost, NonPrivate
+from privfield.schema import Schema
 from privfield.words import counted
 
 Release = Moments | Measurements
@@ -54,9 +55,13 @@ def pool(sites: Sequence[Any], *, names: Sequence[str] | None = None, overlap: b
     if len(labels) != len(releases):
         raise InputError(f"names must name each of {len(releases)} sites; got {len(labels)}.")
     pooled = merged(releases, overlap)
+    schema = _common_schema(sites)
     model = estimate(pooled)
     if isinstance(pooled, PooledItems) and all(isinstance(site, IsingModel) for site in sites):
         model = attach(model.to_ising(), measurements=pooled)
+    elif isinstance(model, IsingModel) and schema is not None and not schema.forbidden:
+        named = IsingModel(model.weights, model.field, schema=schema, stamp=model.stamp)
+        model = attach(named, measurements=pooled)
     cards = [getattr(site, "card", None) for site in sites]
     return attach(model, _card(pooled, releases, cards, labels, overlap))
 
@@ -89,6 +94,26 @@ def _release(site: object, number: int) -> Release | ItemSums:
             f"sites: number {number} must be a model that carries noisy tables, moments or scores, "
             f"or these themselves; got {type(site).__name__}."
         )
+    return found
+
+
+def _common_schema(sites: Sequence[Any]) -> Schema | None:
+    """That of the sites which name their levels, all in one order; None where none does.
+
+    Moments hold no names; models of them do, unless they were fitted to bare signs.
+    """
+    found: Schema | None = None
+    for number, site in enumerate(sites, 1):
+        own = getattr(site, "schema", None)
+        if own is None or all(v.answers == SPIN_LEVELS for v in own.variables):
+            continue
+        found = own if found is None else found
+        for variable in own.variables:
+            if variable.answers != found[variable.name].answers:
+                raise InputError(
+                    f"sites: number {number} must have the levels of the others, in their order; "
+                    f"those of {variable.name!r} differ."
+                )
     return found
 
 
@@ -267,7 +292,7 @@ def _card(
         noise=pooled.noise,
         rows=pooled.total,
         levels_are_public=any(card.levels_are_public for card in known),
-        notes=(rule,),
+        notes=tuple(dict.fromkeys((rule, *(note for card in known for note in card.notes)))),
         sites=sites,
     )
 
