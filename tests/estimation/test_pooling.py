@@ -180,7 +180,7 @@ def test_names_of_levels_stay_and_must_be_in_one_order():
     for learner in (pf.IsingLearner, pf.MarginalLearner, pf.OrdinalLearner):
         one, two = (site(["no", "yes"], learner) for _ in range(2))
         assert pf.pool([one, two]).schema["b"].levels == ("no", "yes")
-        with pytest.raises(pf.InputError, match="number 2 must have the levels .* 'b' differ"):
+        with pytest.raises(pf.InputError, match=r"number 2 must have the levels .* 'b' differ"):
             pf.pool([one, site(["yes", "no"], learner)])
     moments = [site(["no", "yes"], pf.IsingLearner) for _ in range(2)]
     bare = pf.pool([moments[0], moments[1].measurements])
