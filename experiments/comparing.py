@@ -46,8 +46,8 @@ CELLS = [  # variables, people in each group, ε, threshold, change of one link
 _DELTA = 1e-6
 _LINK = 0.3
 _ROUNDS = 10  # in which all cells have their turn
-_EXACT = 60  # studies of a cell that are done without noise, too
-_PERMUTED, _MOST_PERMUTED = 60, 10  # studies of a cell, and variables, of the permutation test
+_EXACT = 30  # studies of a cell that are done without noise, too
+_PERMUTED, _MOST_PERMUTED = 30, 10  # studies of a cell, and variables, of the permutation test
 _SIZE, _BOUND = 0.05, 1.96
 
 
@@ -93,7 +93,8 @@ def _edges(result, names, variables, change) -> dict:
 def run(path: Path, studies: int, seconds: float) -> None:
     """All cells in turn, until each has its studies or so many CPU-seconds are over.
 
-    `studies` is for cells whose links are the same, three tenths of it for the others.
+    `studies` is for cells whose links are the same, three tenths of it for the others, and two
+    tenths for more than ten variables.
     """
     seen = dict.fromkeys(CELLS, 0)
     if path.exists():
@@ -102,7 +103,8 @@ def run(path: Path, studies: int, seconds: float) -> None:
     rng = np.random.default_rng()
     for part in range(1, _ROUNDS + 1):
         for cell in CELLS:
-            wanted = part * studies * (3 if cell[-1] else 10) // (10 * _ROUNDS)
+            tenths = 2 if cell[0] > _MOST_PERMUTED else 3 if cell[-1] else 10
+            wanted = part * studies * tenths // (10 * _ROUNDS)
             while seen[cell] < wanted:
                 if time.process_time() > seconds:
                     return
