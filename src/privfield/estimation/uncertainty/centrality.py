@@ -477,6 +477,6 @@ def _features(model: Model) -> list[measures.Features]:
     found = []
     for variable in model.schema.variables:
         levels = len(variable.levels)
-        steps = np.arange(levels) if variable.is_ordered and not variable.has_gap else None
+        steps = np.arange(float(levels)) if variable.is_ordered and not variable.has_gap else None
         found.append(measures.features(levels, steps))
     return found
