@@ -46,8 +46,8 @@ CELLS = [  # variables, people in each group, ε, threshold, change of one link
 _DELTA = 1e-6
 _LINK = 0.3
 _ROUNDS = 10  # in which all cells have their turn
-_EXACT = 30  # studies of a cell that are done without noise, too
-_PERMUTED, _MOST_PERMUTED = 30, 10  # studies of a cell, and variables, of the permutation test
+_EXACT = 20  # studies of a cell that are done without noise, too
+_PERMUTED, _MOST_PERMUTED = 20, 10  # studies of a cell, and variables, of the permutation test
 _SIZE, _BOUND = 0.05, 1.96
 
 

@@ -30,7 +30,7 @@ _MOST_WEIGHT, _MOST_THRESHOLD = 0.3, 1.0  # what a coordinate moves by in a turn
 _LEAST_STEP = 0.05
 _MOST_PRECISION = 16.0  # of what others are shrunk by where one weight is judged
 _LEAST_SHRUNK = 0.02  # of what is known about a weight, for yes/no items beside longer scales
-_STARTS = (1.0, 0.5, 0.25, 0.0)  # of what normal scores would have led to
+_STARTS = (1.0, 0.5, 0.25, 0.0)  # of what normal scores would have led to; the last has no links
 _WORSE = 1.1
 _PEOPLE, _MOST_PEOPLE = 20, 400_000  # simulated for each real one in the end, and in all
 

@@ -146,8 +146,8 @@ def _explained(squares: Any, shares: Table, feature: Features) -> Table:
     """(E|E(f | rest)|² − |E f|²) / (E|f|² − |E f|²) for a feature f; 0 where all are alike."""
     base = ((shares @ feature) ** 2).sum(axis=-1)
     whole = shares @ (feature**2).sum(axis=1) - base
-    share = (squares - base) / np.maximum(whole, _ALIKE)
-    return np.asarray(np.clip(share, 0.0, 1.0))
+    share = np.where(whole > _ALIKE, (squares - base) / np.maximum(whole, _ALIKE), 0.0)
+    return np.clip(share, 0.0, 1.0)
 
 
 def agreement(groups: NDArray[np.intp], others: Sequence[NDArray[np.intp]]) -> Table:
