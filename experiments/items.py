@@ -1,6 +1,6 @@
 """Do intervals of items hold? Links of scales and yes/no items together, and centrality.
 
-    python experiments/items.py run items.jsonl --studies 50
+    python experiments/items.py run items.jsonl --studies 50 --cells 4 5 6
     python experiments/items.py page items.jsonl
 
 A study draws people from a true field, fits `pf.OrdinalLearner` with fresh noise and asks
@@ -167,10 +167,10 @@ def study(truth, wanted, cell, rng):
     return found
 
 
-def run(path, studies):
+def run(path, studies, cells):
     lines = path.read_text().splitlines() if path.exists() else []
     done = [tuple(json.loads(line)["cell"]) for line in lines]
-    for cell in CELLS:
+    for cell in cells:
         truth = true_field(cell)
         wanted = true_centrality(truth)
         for number in range(done.count(cell), studies):
@@ -202,9 +202,10 @@ def main():
     parser.add_argument("what", choices=("run", "page"))
     parser.add_argument("path", type=Path)
     parser.add_argument("--studies", type=int, default=50)
+    parser.add_argument("--cells", type=int, nargs="*", help="numbers from 0; all unless given")
     given = parser.parse_args()
     if given.what == "run":
-        run(given.path, given.studies)
+        run(given.path, given.studies, [CELLS[n] for n in given.cells or range(len(CELLS))])
     page(given.path)
 
 

@@ -1,7 +1,7 @@
 """Networks of questionnaires under differential privacy: real items, and simulated fields.
 
     python experiments/ordinal.py real bfi --runs 10 --epsilon 0.3 1 3     # against EBICglasso
-    python experiments/ordinal.py fields fields.jsonl --studies 60
+    python experiments/ordinal.py fields fields.jsonl --studies 60 --seconds 600
     python experiments/ordinal.py table fields.jsonl
     python experiments/ordinal.py yes-no yes-no.jsonl --studies 20         # two stages or moments?
     python experiments/ordinal.py yes-no-table yes-no.jsonl
@@ -29,19 +29,23 @@ DELTA = 1e-6
 STRONGEST = 12
 CELLS = [  # variables, levels, people, ε, thresholds, weight per standard deviation
     (10, 5, 1_000, 1, "even", 0.3),
-    (10, 5, 1_000, 0.3, "even", 0.3),
-    (10, 5, 1_000, 3, "even", 0.3),
-    (10, 5, 5_000, 1, "skewed", 0.15),
+    (25, 6, 2_800, 1, "skewed", 0.2),
+    (10, 7, 1_000, 0.3, "skewed", 0.3),
+    (10, 3, 1_000, 3, "even", 0.15),
+    (10, 3, 5_000, 0.3, "skewed", 0.15),
+    (10, 7, 5_000, 1, "even", 0.15),
+    (10, 5, 5_000, 3, "skewed", 0.3),
+    (10, 4, 2_000, 1, "skewed", 0.3),
+    (10, 6, 10_000, 0.3, "even", 0.3),
     (10, 5, 1_000, 1, "skewed", 0.0),
     (10, 3, 5_000, 1, "skewed", 0.3),
-    (10, 7, 5_000, 1, "skewed", 0.3),
-    (10, 2, 5_000, 1, "skewed", 0.3),
-    (10, 5, 50_000, 1, "even", 0.3),
-    (10, 5, 50_000, 3, "skewed", 0.0),
-    (10, 5, 5_000, 1, "even", 0.3),
-    (25, 6, 2_800, 1, "skewed", 0.2),
-    (25, 6, 2_800, 3, "skewed", 0.2),
-    (25, 3, 2_800, 0.3, "even", 0.2),
+    (10, 7, 5_000, 3, "skewed", 0.0),
+    (25, 3, 5_000, 0.3, "even", 0.2),
+    (25, 5, 1_000, 3, "even", 0.2),
+    (25, 7, 10_000, 1, "skewed", 0.1),
+    (10, 5, 50_000, 0.3, "even", 0.15),
+    (10, 3, 50_000, 1, "skewed", 0.15),
+    (25, 4, 50_000, 1, "even", 0.1),
 ]
 YES_NO = [  # variables, people, share of yes
     (p, people, share)
@@ -50,6 +54,7 @@ YES_NO = [  # variables, people, share of yes
     for share in (0.03, 0.1, 0.3, 0.5)
 ] + [(10, 1_000, 0.2), (10, 2_800, 0.06), (10, 5_000, 0.05)]
 _SLOW = 25  # studies of so many variables take seconds each
+_ROUND = {10: 6, 25: 2}  # studies of a cell before it is the next one's turn
 
 
 # -- real items ------------------------------------------------------------------------------------
@@ -160,25 +165,34 @@ def true_field(p: int, levels: int, shape: str, weight: float) -> pf.OrdinalMode
     return pf.OrdinalModel(schema, weights, thresholds)
 
 
-def fields(path: Path, studies: int) -> None:
-    done = {}
+def fields(path: Path, studies: int, seconds: float) -> None:
+    """All cells in turn, a line each time, until so many CPU-seconds are over.
+
+    `studies` is for ten items, a third of it for 25.
+    """
+    seen = dict.fromkeys(CELLS, 0)
     if path.exists():
         for line in path.read_text().splitlines():
             row = json.loads(line)
-            done[tuple(row["cell"])] = row
-    for cell in CELLS:
-        if cell in done:
-            continue
-        with path.open("a") as file:
-            count = studies // 3 if cell[0] >= _SLOW else studies
-            file.write(json.dumps({"cell": cell, **one_cell(cell, count)}) + "\n")
-            print(cell, flush=True)
+            seen[tuple(row["cell"])] += row["studies"]
+    wanted = {cell: studies // 3 if cell[0] >= _SLOW else studies for cell in CELLS}
+    while any(seen[cell] < wanted[cell] for cell in CELLS):
+        for cell in CELLS:
+            count = min(_ROUND[cell[0]], wanted[cell] - seen[cell])
+            if count <= 0:
+                continue
+            if time.process_time() > seconds:
+                return
+            with path.open("a") as file:
+                file.write(json.dumps({"cell": cell, **one_cell(cell, count)}) + "\n")
+            seen[cell] += count
+            print(cell, f"{time.process_time():.0f} CPU-s", flush=True)
 
 
 def one_cell(cell: tuple, studies: int) -> dict:
     p, levels, people, epsilon, shape, weight = cell
     truth = true_field(p, levels, shape, weight)
-    chains = OrdinalChains(truth.scores, people, np.random.default_rng(1))
+    chains = OrdinalChains(truth.scores, people, np.random.default_rng())
     chains.sweep(truth.weights, truth.thresholds, 60)
     upper = np.triu_indices(p, 1)
     actual = truth.weights[upper]
@@ -211,20 +225,37 @@ def one_cell(cell: tuple, studies: int) -> dict:
 
 
 def table(path: Path) -> None:
+    """Bold: intervals that held too rarely by more than chance, and too many false ones."""
     print("| items | levels | people | ε | answers | weight | studies | holds edges |", end="")
-    print(" holds none | found | false share | wrong sign | silent |")
-    print("|" + "---|" * 13)
+    print(" holds none | found | false among clear | wrong sign | silent |")
+    print("|" + "---:|" * 4 + "---|" + "---:|" * 8)
+    total: dict[tuple, dict[str, float]] = {}
     for line in path.read_text().splitlines():
         row = json.loads(line)
-        p, levels, people, epsilon, shape, weight = row["cell"]
-        spoke = row["studies"] - row["silent"]
-        edges, nones = max(row["edges"], 1), max(row["nones"], 1)
+        own = total.setdefault(tuple(row.pop("cell")), dict.fromkeys(row, 0.0))
+        for name, value in row.items():
+            own[name] += value
+    for cell in sorted(total):
+        p, levels, people, epsilon, shape, weight = cell
+        row = total[cell]
+        clear = row["clear"] + row["false"]
+        false = f"{row['false']:.0f} of {clear:.0f}"
+        many = row["false"] > 0.05 * clear + 2 * np.sqrt(0.05 * 0.95 * clear) and clear >= 20
         print(
             f"| {p} | {levels} | {people:,} | {epsilon:g} | {shape} | {weight:g} "
-            f"| {row['studies']} | {row['held'] / edges:.3f} | {row['none held'] / nones:.3f} "
-            f"| {row['clear'] / edges:.2f} | {row['share'] / max(spoke, 1):.3f} "
+            f"| {row['studies']:.0f} | {_held(row['held'], row['edges'])} "
+            f"| {_held(row['none held'], row['nones'])} "
+            + (f"| {row['clear'] / row['edges']:.2f} " if row["edges"] else "| – ")
+            + f"| {f'**{false}**' if many else false} "
             f"| {row['sign']:.0f} | {row['silent']:.0f} |"
         )
+
+
+def _held(held: float, all_: float) -> str:
+    if not all_:
+        return "–"
+    short = held / all_ < 0.95 - 2 * np.sqrt(0.95 * 0.05 / all_)
+    return f"**{held / all_:.3f}**" if short else f"{held / all_:.3f}"
 
 
 # -- yes/no items ----------------------------------------------------------------------------------
@@ -331,6 +362,7 @@ def main() -> None:
     two = parts.add_parser("fields")
     two.add_argument("path", type=Path)
     two.add_argument("--studies", type=int, default=60)
+    two.add_argument("--seconds", type=float, default=float("inf"), help="of CPU")
     three = parts.add_parser("table")
     three.add_argument("path", type=Path)
     four = parts.add_parser("yes-no")
@@ -342,7 +374,7 @@ def main() -> None:
     if given.part == "real":
         real(given.name, given.epsilon, given.runs, given.scores)
     elif given.part == "fields":
-        fields(given.path, given.studies)
+        fields(given.path, given.studies, given.seconds)
     elif given.part == "yes-no":
         yes_no(given.path, given.studies)
     elif given.part == "yes-no-table":

@@ -167,6 +167,34 @@ def test_a_pooled_model_is_saved_and_read_again(tmp_path):
     assert "The sites" in page and page.count('<th scope="row">site ') == 3
 
 
+def test_names_of_levels_stay_and_must_be_in_one_order():
+    """Moments hold no names of levels: models of them do, and contrary ones are no one's."""
+    rng = np.random.default_rng()
+    rows = pd.DataFrame(rng.integers(0, 2, (400, 2)), columns=["a", "b"])
+
+    def site(levels, learner):
+        schema = pf.Schema({"a": ["0", "1"], "b": levels})
+        table = rows.assign(b=np.where(rows["b"] == 1, levels[1], levels[0]))
+        return learner(pf.ZCDP(1), schema=schema).fit(table).model_
+
+    for learner in (pf.IsingLearner, pf.MarginalLearner, pf.OrdinalLearner):
+        one, two = (site(["no", "yes"], learner) for _ in range(2))
+        assert pf.pool([one, two]).schema["b"].levels == ("no", "yes")
+        with pytest.raises(pf.InputError, match=r"number 2 must have the levels .* 'b' differ"):
+            pf.pool([one, site(["yes", "no"], learner)])
+    moments = [site(["no", "yes"], pf.IsingLearner) for _ in range(2)]
+    bare = pf.pool([moments[0], moments[1].measurements])
+    assert bare.schema["b"].levels == ("no", "yes")
+
+
+def test_the_card_says_whom_the_sites_speak_of():
+    schema = pf.Schema({"a": ["no", "yes"], "b": ["no", "yes"]}, gaps={"a": "no answer"})
+    rows = np.random.default_rng().integers(0, 2, (2, 400, 2))
+    sites = [pf.MarginalLearner(pf.ZCDP(1), schema=schema).fit(each).model_ for each in rows]
+    notes = pf.pool(sites).card.notes
+    assert len(notes) == 2 and "those who answered" in notes[1]
+
+
 def test_what_cannot_be_pooled_is_refused():
     rng = np.random.default_rng()
     one = pf.measure(people(100, rng), SCHEMA, PAIRS, pf.ApproxDP(1, 1e-6))
@@ -206,7 +234,7 @@ def test_levels_must_mean_the_same():
         ),
     ):
         one, other = release(rows[0], plain), release(rows[1], turned)
-        with pytest.raises(pf.InputError, match=r"2 must have the levels of number 1; .*'a'"):
+        with pytest.raises(pf.InputError, match=r"number 2 must have the levels .* 'a' differ"):
             pf.pool([one, other])
         pooled = pf.pool([one, release(rows[2], plain)])
         assert [v.levels for v in pooled.schema.variables] == [("no", "yes")] * 2

@@ -90,6 +90,11 @@ def test_jasp_gets_people(tmp_path):
     assert header == ["A1", "city"] and len(rows) == 1000
     counts = [[sum(row == [a, c] for row in rows) for c in "xyz"] for a in "012"]
     assert np.abs(np.array(counts) / 1000 - np.exp(table)).max() < 0.01  # balanced: within 10 rows
+    scales = pf.Schema({"A1": pf.Ordered([1, 2, 3]), "age": pf.Bins([0, 18, 65])})
+    write_jasp(pf.MarkovRandomField(scales, [], []), tmp_path / "scales.csv", 100, "balanced")
+    with open(tmp_path / "scales.csv") as file:
+        numbers = [set(column) for column in zip(*csv.reader(file), strict=True)]
+    assert numbers == [{"A1", "1", "2", "3"}, {"age", "0", "1"}]
     pf.IsingModel(WEIGHTS, FIELD, NAMES).save(tmp_path / "m.pf")
     target = tmp_path / "m.csv"
     assert main(["export", str(tmp_path / "m.pf"), "--to", "jasp", "-o", str(target)]) == 0

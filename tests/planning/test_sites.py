@@ -26,6 +26,15 @@ def test_the_budget_needed_is_that_of_each_site():
     assert spread.needed_budget.rho == pytest.approx(4 * alone.needed_budget.rho, rel=0.03)
 
 
+def test_the_code_to_paste_is_that_of_each_site():
+    found = pf.plan(6, 3000, pf.ApproxDP(1, 1e-6), adjacency="add-remove", sites=3)
+    calls = [way.call for way in found.methods if way.call]
+    assert calls and all("pf.ApproxDP(1, 1e-06)" in call for call in calls)
+    assert not any("declared_rows=3000" in call for call in calls)
+    assert any("declared_rows=1000" in call for call in calls)
+    assert "pf.ApproxDP(1, 1e-06)" in str(found)
+
+
 def test_sites_must_be_a_whole_number():
     with pytest.raises(pf.InputError, match="sites"):
         pf.plan(6, 3000, pf.ZCDP(0.01), sites=0)

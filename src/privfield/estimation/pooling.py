@@ -32,8 +32,9 @@ from privfield.mechanisms.moments.moments import Moments
 from privfield.mechanisms.tables.measurements import Measurements
 from privfield.models.base import Model
 from privfield.models.card import Card, Site, attach
-from privfield.models.ising import IsingModel
+from privfield.models.ising import SPIN_LEVELS, IsingModel
 from privfield.privacy.budgets import NON_PRIVATE, Cost, NonPrivate
+from privfield.schema import Schema
 from privfield.stamps import stamp_of
 from privfield.words import counted
 
@@ -54,13 +55,14 @@ def pool(sites: Sequence[Any], *, names: Sequence[str] | None = None, overlap: b
     labels = [f"site {n}" for n in range(1, len(releases) + 1)] if names is None else [*names]
     if len(labels) != len(releases):
         raise InputError(f"names must name each of {len(releases)} sites; got {len(labels)}.")
-    _check_levels(sites)
     pooled = merged(releases, overlap)
+    schema = _common_schema(sites)
     model = estimate(pooled)
     if isinstance(pooled, PooledItems) and all(isinstance(site, IsingModel) for site in sites):
         model = attach(model.to_ising(), measurements=pooled)
-    if isinstance(pooled, Moments):
-        model = attach(_named(model, sites), measurements=pooled)
+    elif isinstance(model, IsingModel) and schema is not None and not schema.forbidden:
+        named = IsingModel(model.weights, model.field, schema=schema, stamp=model.stamp)
+        model = attach(named, measurements=pooled)
     cards = [getattr(site, "card", None) for site in sites]
     return attach(model, _card(pooled, releases, cards, labels, overlap))
 
@@ -96,6 +98,26 @@ def _release(site: object, number: int) -> Release | ItemSums:
     return found
 
 
+def _common_schema(sites: Sequence[Any]) -> Schema | None:
+    """That of the sites which name their levels, all in one order; None where none does.
+
+    Moments hold no names; models of them do, unless they were fitted to bare signs.
+    """
+    found: Schema | None = None
+    for number, site in enumerate(sites, 1):
+        own = getattr(site, "schema", None)
+        if own is None or all(v.answers == SPIN_LEVELS for v in own.variables):
+            continue
+        found = own if found is None else found
+        for variable in own.variables:
+            if variable.answers != found[variable.name].answers:
+                raise InputError(
+                    f"sites: number {number} must have the levels of the others, in their order; "
+                    f"those of {variable.name!r} differ."
+                )
+    return found
+
+
 def _check_alike(releases: Sequence[Release | ItemSums]) -> None:
     first = releases[0]
     seen: dict[bytes, int] = {}
@@ -116,30 +138,6 @@ def _check_alike(releases: Sequence[Release | ItemSums]) -> None:
                 f"sites: number {number} protects {each.adjacency} neighbours, the first "
                 f"{first.adjacency}: they must be the same."
             )
-
-
-def _check_levels(sites: Sequence[Any]) -> None:
-    """Levels must mean the same, or a yes of one site is added to a no of another.
-
-    Moments know no names of levels; a model made from them does.
-    """
-    named = [(n, site.schema) for n, site in enumerate(sites, 1) if hasattr(site, "schema")]
-    for number, schema in named[1:]:
-        first, wanted = named[0]
-        for name in wanted.names if schema.names == wanted.names else ():
-            if schema[name].answers != wanted[name].answers:
-                raise InputError(
-                    f"sites: number {number} must have the levels of number {first}; those of "
-                    f"{name!r} differ."
-                )
-
-
-def _named(model: IsingModel, sites: Sequence[Any]) -> IsingModel:
-    """The model of pooled moments, with the levels of the sites' models."""
-    schema = next((site.schema for site in sites if isinstance(site, IsingModel)), None)
-    if schema is None:
-        return model
-    return IsingModel(model.weights, model.field, schema=schema, stamp=model.stamp)
 
 
 def _variables(release: Release | ItemSums) -> Any:
@@ -295,7 +293,7 @@ def _card(
         noise=pooled.noise,
         rows=pooled.total,
         levels_are_public=any(card.levels_are_public for card in known),
-        notes=(rule,),
+        notes=tuple(dict.fromkeys((rule, *(note for card in known for note in card.notes)))),
         sites=sites,
     )
 

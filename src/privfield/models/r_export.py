@@ -10,6 +10,7 @@ from privfield.errors import InputError
 from privfield.files import csv_bytes, write_bytes
 from privfield.models.base import Model
 from privfield.models.ordinal import OrdinalModel
+from privfield.schema.variables import Variable, level_numbers
 from privfield.stamps import note_beside
 
 Matrix = Sequence[Sequence[float | None]]
@@ -116,8 +117,8 @@ def _thresholds(model: Model) -> tuple[str, str]:
 def write_jasp(model: Model, path: str | os.PathLike[str], n: int, method: str) -> None:
     """Synthetic people as CSV, which is what JASP's network module reads: it takes no weights.
 
-    Levels that have an order are numbers from 0, as JASP wants them; others are names. Gaps are
-    empty.
+    Levels that have an order are numbers, as JASP wants them: their own on a scale of numbers,
+    else from 0; others are names. Gaps are empty.
     """
     import numpy as np
 
@@ -125,11 +126,18 @@ def write_jasp(model: Model, path: str | os.PathLike[str], n: int, method: str) 
     codes = (drawn > 0).astype(np.uint8) if drawn.dtype == np.int8 else drawn
     columns = []
     for variable, column in zip(model.schema.variables, codes.T.tolist(), strict=True):
-        answers = range(len(variable.answers)) if variable.is_ordered else variable.answers
+        named = not variable.is_ordered or _are_numbers(variable)
+        answers = variable.answers if named else range(len(variable.answers))
         shown = [*answers, ""]
         columns.append([shown[code] for code in column])
     with note_beside(path, model.stamp):
         write_bytes(path, csv_bytes([model.schema.names, *zip(*columns, strict=True)]))
+
+
+def _are_numbers(variable: Variable) -> bool:
+    """Whether answers on a scale are numbers by name; yes and no are 0 and 1."""
+    scale = variable.kind == "ordered" and len(variable.answers) > 2
+    return scale and level_numbers(variable.answers) is not None
 
 
 def _vector(items: Iterable[str]) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from privfield.checks import check_whole
 from privfield.errors import InputError
 from privfield.html import table_html
+from privfield.mechanisms.forecasting.calls import budget_call
 from privfield.mechanisms.forecasting.choose import forecasts, ranked
 from privfield.mechanisms.forecasting.forecast import Answers, Forecast
 from privfield.mechanisms.forecasting.study import Study
@@ -100,9 +101,14 @@ def _pooled(found: Plan, budget: Budget, sites: int) -> Plan:
         f"{sites} sites with {in_words(budget)} each: their noise adds up, so the errors above are "
         f"those of one table of all people at {in_words(found.budget)}."
     )
+    calls = budget_call(found.budget), budget_call(budget)
+    rows = f"declared_rows={found.n}", f"declared_rows={found.n // sites}"
     return replace(
         found,
         budget=budget,
+        methods=tuple(
+            replace(way, call=way.call.replace(*calls).replace(*rows)) for way in found.methods
+        ),
         advice=(noise, *found.advice),
         needed_budget=None if needed is None else apart(needed, sites),
     )

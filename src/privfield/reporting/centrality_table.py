@@ -59,9 +59,9 @@ def _texts(values: Centrality) -> list[str]:
         "Strength is the sum of the strengths of a variable’s edges, expected influence the same "
         "with their signs, in two steps together with what its neighbours pass on; closeness and "
         "betweenness go by shortest paths, whose steps are 1 ÷ strength. Predictability is the "
-        "share of a variable’s variance that all others explain (with more than two levels, of the "
-        "chance that two people differ: Goodman and Kruskal’s τ). Communities are groups with more "
-        "and stronger edges within than between them (greedy modularity); they have no interval."
+        "share of a variable’s variance that all others explain (R²; of several answers without an "
+        "order, Goodman and Kruskal’s τ). Communities are groups with more and stronger edges "
+        "within than between them (greedy modularity); they have no interval."
     ]
     if values.order:
         texts.append(

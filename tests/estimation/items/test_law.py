@@ -1,12 +1,16 @@
 """Ordinal fields come back from their scores, and intervals hold the truth."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 
 import privfield as pf
 from privfield.estimation.items import field
-from privfield.estimation.items.law import law_of
+from privfield.estimation.items.law import Yardstick, law_of
+from privfield.estimation.items.pooled import field_of
 from privfield.inference.sampling.ordinal import OrdinalChains
+from privfield.mechanisms.items.mechanism import ItemScores
 
 
 def a_field(levels, weights):
@@ -156,3 +160,35 @@ def test_items_that_say_nearly_the_same_do_not_lose_the_search():
     schema = pf.Schema({f"x{i}": pf.Ordered(range(4)) for i in both})
     learner = pf.OrdinalLearner(pf.ApproxDP(3, 1e-6), schema=schema, insecure_seed=11).fit(rows)
     assert not law_of(learner.released_).is_lost
+
+
+def test_what_is_far_from_the_sums_is_not_near_by_its_own_variances():
+    """A field in which many answer high throughout is as uncertain as it is wrong.
+
+    Distances against all states, listed here: squares over what independent items vary by.
+    """
+    schema = pf.Schema({f"x{i}": pf.Ordered(range(3)) for i in range(4)})
+    rows = np.random.default_rng().choice(3, (2_000, 4), p=[0.9, 0.07, 0.03])
+    items = field_of(ItemScores.measure(rows, pf.ZCDP(5), schema=schema), np.random.default_rng())
+    independent = items.linear(items.start(0.0))
+    rod = Yardstick.at(items, independent)
+    codes = np.array(list(product(range(3), repeat=4))).T
+    measured, own = items._measured(codes), items._own(codes)
+
+    def chances(point):
+        found = np.exp(own @ point)
+        return found / found.sum()
+
+    even = chances(independent.point)
+    varying = 2_000 * even @ (measured - even @ measured) ** 2 + items.variances
+    together, low, high = independent.point.copy(), 0.0, 1.0
+    for _ in range(30):  # weights at which three in ten give all four highest answers
+        together[items.singles :] = (low + high) / 2
+        few = chances(together)[-1] < 0.3
+        low, high = ((low + high) / 2, high) if few else (low, (low + high) / 2)
+    wrong = items.linear(together)
+    for at in (independent, wrong):
+        gap = items.measured - 2_000 * chances(at.point) @ measured
+        assert rod.distance(items, at) == pytest.approx((gap**2 / varying).sum())
+    assert rod.distance(items, independent) < 100  # 22 numbers
+    assert rod.distance(items, wrong) > 10 * wrong.misfit

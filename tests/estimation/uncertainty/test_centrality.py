@@ -79,8 +79,37 @@ def test_predictability_by_enumeration():
             explained += sum(p * (mine[key] / p - share) ** 2 for key, p in rest.items())
             total += share * (1 - share)
         assert found[v] == pytest.approx(explained / total)
-    rows = model.sample(50_000, rng)
-    assert measures.row_predictability(model.factors, rows) == pytest.approx(found, abs=0.01)
+    rows, own = model.sample(50_000, rng), [np.eye(levels) for levels in (2, 3, 2)]
+    assert measures.row_predictability(model.factors, rows, own) == pytest.approx(found, abs=0.01)
+
+
+def test_predictability_of_scales_is_that_of_a_regression():
+    """R² of least squares on an indicator of each answer of the others, over all states.
+
+    Exact, from simulated rows, and with scores that are not in equal steps.
+    """
+    rng = np.random.default_rng(7)
+    schema = pf.Schema({"a": pf.Ordered([1, 2, 3]), "b": pf.Ordered(["w", "x", "y", "z"]), "c": 2})
+    weights = np.array([[0, 0.9, 0], [0.9, 0, -0.8], [0, -0.8, 0]])
+    scores = [np.array([-1, 0.5, 1]), np.linspace(-1, 1, 4), np.array([-1.0, 1.0])]
+    ordinal = pf.OrdinalModel(schema, weights, scores=scores)
+    states = np.array(list(product(range(3), range(4), range(2))))
+    chances = ordinal.marginal(schema.names).ravel()
+    for model, own in ((ordinal, scores), (ordinal.to_mrf(), [np.arange(k) for k in (3, 4, 2)])):
+        wanted = []
+        for v, score in enumerate(own):
+            others = np.unique(np.delete(states, v, axis=1), axis=0, return_inverse=True)[1]
+            design = np.eye(others.max() + 1)[others.ravel()] * np.sqrt(chances)[:, None]
+            answer = score[states[:, v]] - chances @ score[states[:, v]]
+            fitted = design @ np.linalg.lstsq(design, answer * np.sqrt(chances), rcond=None)[0]
+            wanted.append(fitted @ fitted / (chances @ answer**2))
+        found = [row.predictability.estimate for row in model.centrality()]
+        assert found == pytest.approx(wanted)
+        assert min(found) > 0.05
+        rows = model.sample(50_000, rng, "independent")
+        features = [measures.features(len(score), score) for score in own]
+        simulated = measures.row_predictability(model.factors, rows, features)
+        assert simulated == pytest.approx(found, abs=0.015)  # five standard errors
 
 
 def test_sparse_draws_by_enumeration():

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -28,7 +30,7 @@ _MOST_WEIGHT, _MOST_THRESHOLD = 0.3, 1.0  # what a coordinate moves by in a turn
 _LEAST_STEP = 0.05
 _MOST_PRECISION = 16.0  # of what others are shrunk by where one weight is judged
 _LEAST_SHRUNK = 0.02  # of what is known about a weight, for yes/no items beside longer scales
-_STARTS = (1.0, 0.5, 0.25, 0.0)  # of what normal scores would have led to
+_STARTS = (1.0, 0.5, 0.25, 0.0)  # of what normal scores would have led to; the last has no links
 _WORSE = 1.1
 _PEOPLE, _MOST_PEOPLE = 20, 400_000  # simulated for each real one in the end, and in all
 
@@ -83,10 +85,12 @@ def law_of(sums: ItemSums | PooledItems, progress: ProgressCallback | None = Non
 
 def _find(sums: ItemSums | PooledItems, progress: ProgressCallback | None) -> ItemLaw:
     field = field_of(sums, np.random.default_rng(0))
-    here, sites = _nearest(field, progress)
+    starts = [(field.linear(field.start(share)), field.states()) for share in _STARTS]
+    rod = Yardstick.at(field, starts[-1][0])
+    here, sites = _nearest(field, rod, starts, progress)
     enough = enough_people(field)
     here = field.linear(here.point, enough)  # what few people leave is their own error
-    here, sites = _walk(field, here, sites, progress, enough)
+    here, sites = _walk(field, rod, here, sites, progress, enough)
     best = propagate(here, sites, field.places, _LAST_ROUNDS)
     held = propagate(here, sites, field.places, _LAST_ROUNDS, _MOST_PRECISION)
     return ItemLaw(field, here, *best, *_loosened(field, here, *held))
@@ -119,17 +123,43 @@ def enough_people(field: ItemField) -> float:
     return min(_PEOPLE * field.total, _MOST_PEOPLE)
 
 
-def _nearest(field: ItemField, progress: ProgressCallback | None) -> tuple[ItemLinear, Sites]:
+@dataclass(frozen=True, eq=False)
+class Yardstick:
+    """How far sums are from what a field leads to, by variances of independent items.
+
+    A field's own variances are no measure of it: where some people answer high throughout and all
+    others low, they are so large that anything seems near, and a search that went by them would
+    end in such a field, far from the sums.
+    """
+
+    variances: tuple[Table, ...]  # of each site's sums
+
+    @classmethod
+    def at(cls, field: ItemField, independent: ItemLinear) -> Yardstick:
+        """By a field without links."""
+        parts = field.parts(independent)
+        own = [s.total * np.diag(found.covariance) + s.variances for s, found in parts]
+        return cls(tuple(np.maximum(each, 1.0) for each in own))  # one person makes no difference
+
+    def distance(self, field: ItemField, at: ItemLinear) -> float:
+        """A sum of squares, about one for each number where all are explained."""
+        parts = zip(field.parts(at), self.variances, strict=True)
+        gaps = [((s.measured - s.total * found.mean) ** 2 / v).sum() for (s, found), v in parts]
+        return float(sum(gaps))
+
+
+def _nearest(
+    field: ItemField,
+    rod: Yardstick,
+    starts: Sequence[tuple[ItemLinear, Any]],
+    progress: ProgressCallback | None,
+) -> tuple[ItemLinear, Sites]:
     """Where few simulated people lead from the best start, or from the next where one is lost."""
-    starts = []
-    for share in _STARTS:
-        linear = field.linear(field.start(share))
-        starts.append((linear.misfit, linear, field.states()))
     ends = []
-    for _, linear, states in sorted(starts, key=lambda each: each[0]):
+    for linear, states in sorted(starts, key=lambda each: rod.distance(field, each[0])):
         field.go_on_from(states)
-        here, sites = _walk(field, linear, start_sites(linear, field.places), progress)
-        ends.append((here.misfit, here, sites, field.states()))
+        here, sites = _walk(field, rod, linear, start_sites(linear, field.places), progress)
+        ends.append((rod.distance(field, here), here, sites, field.states()))
         if not is_astray(here.misfit, len(field.measured)):
             break
     _, here, sites, states = min(ends, key=lambda each: each[0])
@@ -139,21 +169,26 @@ def _nearest(field: ItemField, progress: ProgressCallback | None) -> tuple[ItemL
 
 def _walk(
     field: ItemField,
+    rod: Yardstick,
     here: ItemLinear,
     sites: Sites,
     progress: ProgressCallback | None,
     people: float = 0.0,
 ) -> tuple[ItemLinear, Sites]:
-    """Newton steps until what is left of one is small; the last ones with many people."""
+    """Newton steps until what is left of one is small and sums are explained, or turns are over.
+
+    The last ones are with many people.
+    """
     turns, near = (_LAST_TURNS, _NEARER) if people else (_TURNS, _NEAR)
     most = _MOST_PRECISION if people else MOST_SITE
     for turn in range(turns):
         tell(progress, "matching scores", turn)
         sites, mean, covariance = propagate(here, sites, field.places, _ROUNDS, most)
         step = mean - here.point
-        if _length(step, covariance) < near:
+        explained = not is_astray(here.misfit, len(field.measured))
+        if explained and _length(step, covariance) < near:
             break
-        there = _moved(field, here, step, people)
+        there = _moved(field, rod, here, step, people)
         if there is here:
             break
         here = there
@@ -165,17 +200,19 @@ def _length(step: Table, covariance: Table) -> float:
     return math.sqrt(float((step**2 / np.diag(covariance)).mean()))
 
 
-def _moved(field: ItemField, here: ItemLinear, step: Table, people: float) -> ItemLinear:
-    """As far along a step as the misfit does not grow; where it always does, not at all."""
+def _moved(
+    field: ItemField, rod: Yardstick, here: ItemLinear, step: Table, people: float
+) -> ItemLinear:
+    """As far along a step as sums do not become more distant; where they always do, not at all."""
     singles = np.abs(step[: field.singles]).max(initial=1e-9)
     pairs = np.abs(step[field.singles :]).max(initial=1e-9)
     share = min(1.0, _MOST_THRESHOLD / singles, _MOST_WEIGHT / pairs)
-    allowed = _WORSE * here.misfit + 2 * math.sqrt(len(field.measured))
+    allowed = _WORSE * rod.distance(field, here) + 2 * math.sqrt(len(field.measured))
     states = field.states()
     least = _LEAST_STEP * share
     while share >= least:
         there = field.linear(here.point + share * step, people)
-        if there.misfit <= allowed:
+        if rod.distance(field, there) <= allowed:
             return there
         field.go_on_from(states)  # those of a bad field take long to recover
         share /= 2

@@ -304,7 +304,7 @@ def _networks(found: Known, rng: np.random.Generator) -> _Networks:
     draws = sparse_draws(law.at, law.sites, law.mean, own, _DRAWS, rng)
     weights, signed = _weights(model, pairs, draws[:, own])
     if math.prod(numbers.shape) <= _MOST_LISTED:
-        predicted = measures.predictability(_joint(numbers, draws), len(numbers.shape))
+        predicted = measures.predictability(_joint(numbers, draws), _features(model))
     else:
         singles = dict(zip(numbers.scopes, numbers.tables(draws), strict=True))
         thresholds = [singles[(v,)] for v in range(len(numbers.shape))]
@@ -465,9 +465,21 @@ def _joint(numbers: Numbers, draws: Table) -> Table:
 def _predictability(model: Model) -> Table:
     """Exact, or from simulated rows."""
     if math.prod(model.schema.shape) <= _MOST_TABLE:
-        return measures.predictability(model.marginal(model.schema.names), len(model.schema))
+        return measures.predictability(model.marginal(model.schema.names), _features(model))
     from privfield.inference.sampling import sample_gibbs
 
     rows = sample_gibbs(model.factors, _ROWS, np.random.default_rng(0)).states
     assert rows is not None
-    return measures.row_predictability(model.factors, rows)
+    return measures.row_predictability(model.factors, rows, _features(model))
+
+
+def _features(model: Model) -> list[measures.Features]:
+    """An ordinal model has scores of its own; other scales go in equal steps."""
+    if isinstance(model, OrdinalModel):
+        return [measures.features(len(score), score) for score in model.scores]
+    found = []
+    for variable in model.schema.variables:
+        levels = len(variable.levels)
+        steps = np.arange(float(levels)) if variable.is_ordered and not variable.has_gap else None
+        found.append(measures.features(levels, steps))
+    return found

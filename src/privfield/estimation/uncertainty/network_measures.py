@@ -4,7 +4,8 @@ As in R's qgraph (`centrality_auto`): strength is Σ|w|, distances are 1/|w|, cl
 1/Σ distances (0 where a node cannot be reached), betweenness counts the shortest paths between
 others that lead through a node, each pair once. As in networktools: expected influence is Σw, and
 in two steps Σw plus the neighbours' own, weighted by w. Predictability is the share of a variable's
-variance that all others explain: R² of yes/no answers, with more levels Goodman and Kruskal's τ.
+variance that all others explain: R² of the scores of ordered answers, two of them included; of more
+answers without an order Goodman and Kruskal's τ, which sums the variances of "is it this one?".
 Communities are those of greedy modularity on |w| (Clauset, Newman & Moore 2004).
 """
 
@@ -17,6 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfield.inference.factors import Factors, Table
+
+_ALIKE = 1e-12  # variances below are none
+Features = NDArray[np.float64]  # a row for each level: its score, or which one it is
 
 
 def strength(weights: Table) -> Table:
@@ -79,23 +83,29 @@ def _graph(weights: Table) -> Any:
     return graph
 
 
-def predictability(joint: Table, variables: int) -> Table:
+def features(levels: int, score: Table | None) -> Features:
+    """What the variance is of: scores where answers are ordered, else which answer it is."""
+    return np.eye(levels) if score is None else np.asarray(score, float)[:, None]
+
+
+def predictability(joint: Table, own: Sequence[Features]) -> Table:
     """From joint probabilities, whose last axes are the variables; other axes stay."""
-    more = joint.ndim - variables
+    more = joint.ndim - len(own)
     axes = tuple(range(more, joint.ndim))
     found = []
-    for axis in axes:
-        rest = joint.sum(axis=axis, keepdims=True)
-        squares = (joint**2 / np.maximum(rest, 1e-300)).sum(axis=axes)
-        own = joint.sum(axis=tuple(other for other in axes if other != axis))
-        found.append(_explained(squares, own))
+    for axis, feature in zip(axes, own, strict=True):
+        rest = joint.sum(axis=axis)
+        means = np.moveaxis(joint, axis, -1) @ feature / np.maximum(rest, 1e-300)[..., None]
+        squares = ((means**2).sum(axis=-1) * rest).sum(axis=axes[:-1])
+        shares = joint.sum(axis=tuple(other for other in axes if other != axis))
+        found.append(_explained(squares, shares, feature))
     return np.stack(found, axis=-1)
 
 
-def row_predictability(factors: Factors, rows: NDArray[Any]) -> Table:
+def row_predictability(factors: Factors, rows: NDArray[Any], own: Sequence[Features]) -> Table:
     """The same from rows of codes that follow a model."""
     found = []
-    for variable, levels in enumerate(factors.shape):
+    for variable, (levels, feature) in enumerate(zip(factors.shape, own, strict=True)):
         logits = np.zeros((len(rows), levels))
         for clique, table in zip(factors.cliques, factors.tables, strict=True):
             if variable in clique:
@@ -104,7 +114,8 @@ def row_predictability(factors: Factors, rows: NDArray[Any]) -> Table:
                 logits += table[tuple(index)]
         chances = np.exp(logits - logits.max(axis=1, keepdims=True))
         chances /= chances.sum(axis=1, keepdims=True)
-        found.append(_explained((chances**2).sum(axis=1).mean(), chances.mean(axis=0)))
+        squares = ((chances @ feature) ** 2).sum(axis=1).mean()
+        found.append(_explained(squares, chances.mean(axis=0), feature))
     return np.array(found)
 
 
@@ -119,20 +130,24 @@ def drawn_predictability(
     found = []
     for variable, score in enumerate(scores):
         pull = weights[:, variable].astype(np.float32) @ values
-        chances = score.astype(np.float32)[None, :, None] * pull[:, None]
+        own = score.astype(np.float32)
+        chances = own[None, :, None] * pull[:, None]
         chances += thresholds[variable].astype(np.float32)[:, :, None]
         chances -= chances.max(axis=1, keepdims=True)
         np.exp(chances, out=chances)
         chances /= chances.sum(axis=1, keepdims=True)
-        squares = (chances**2).sum(axis=1).mean(axis=1, dtype=np.float64)
-        found.append(_explained(squares, chances.mean(axis=2, dtype=np.float64)))
+        squares = ((own @ chances) ** 2).mean(axis=1, dtype=np.float64)
+        shares = chances.mean(axis=2, dtype=np.float64)
+        found.append(_explained(squares, shares, features(len(score), score)))
     return np.stack(found, axis=-1)
 
 
-def _explained(squares: Any, own: Table) -> Table:
-    """(E Σ P(level | rest)² − Σ P(level)²) / (1 − Σ P(level)²); 0 where nothing varies."""
-    base = (own**2).sum(axis=-1)
-    return np.asarray(np.clip((squares - base) / np.maximum(1 - base, 1e-300), 0.0, 1.0))
+def _explained(squares: Any, shares: Table, feature: Features) -> Table:
+    """(E|E(f | rest)|² − |E f|²) / (E|f|² − |E f|²) for a feature f; 0 where all are alike."""
+    base = ((shares @ feature) ** 2).sum(axis=-1)
+    whole = shares @ (feature**2).sum(axis=1) - base
+    share = np.where(whole > _ALIKE, (squares - base) / np.maximum(whole, _ALIKE), 0.0)
+    return np.clip(share, 0.0, 1.0)
 
 
 def agreement(groups: NDArray[np.intp], others: Sequence[NDArray[np.intp]]) -> Table:
