@@ -121,7 +121,7 @@ def difference(
     check_level(level)
     random = np.random.default_rng(0) if rng is None else rng
     groups = _group(first, random), _group(second, random)
-    scopes = sorted(groups[0].places.keys() & groups[1].places.keys())
+    scopes = sorted(groups[0].places.keys() & groups[1].places.keys() - _unsettled(first, second))
     chance = 1.0, 0.0, 0
     if scopes:
         found = _common_fit(groups, scopes)
@@ -135,6 +135,12 @@ def difference(
     tests = pairs if selected else None
     edges = Edges(judged(rows, measured, level, negligible, tests), level, pairs)
     return Difference(*chance, edges, tuple(_shares(first, second, level)), len(scopes))
+
+
+def _unsettled(first: Known, second: Known) -> frozenset[Scope]:
+    """Pairs in which links that private selection missed may show, in one group and not in both."""
+    silent = [each.unsettled for each in (first, second) if isinstance(each, Uncertainty)]
+    return frozenset[Scope]().union(*silent)
 
 
 # -- one test of all links -------------------------------------------------------------------------
