@@ -287,7 +287,7 @@ def _of_contrasts(
     row = plain_edge(schema, scope, fitted[0] - fitted[1])
     if not known:
         return row
-    laws = [group.law.alone(dict(group.numbers.places())[scope]) for group in groups]
+    laws = [group.judging.alone(dict(group.numbers.places())[scope]) for group in groups]
     law = laws[0][0] - laws[1][0], laws[0][1] + laws[1][1]
     return edge_interval(row, schema, scope, law, level)
 

@@ -18,6 +18,7 @@ import numpy as np
 from privfield.checks import check_level, check_rng, check_whole
 from privfield.errors import InputError
 from privfield.estimation.items.edges import ItemUncertainty, item_uncertainty
+from privfield.estimation.uncertainty.cautious import cautious
 from privfield.estimation.uncertainty.coordinates import (
     Scope,
     coordinates,
@@ -64,6 +65,7 @@ class Uncertainty(Counted):
     """A fitted model, and what the numbers that it came from say."""
 
     law: Posterior
+    judging: Posterior  # the same, or one that leans less on what is assumed about other pairs
     free: Table  # directions of the coordinates that change no probability: structural zeros
     selected: bool  # whether the pairs were chosen privately, by what they looked like
     unsettled: frozenset[Scope] = frozenset()  # chosen, but others that were not may show in them
@@ -89,7 +91,7 @@ class Uncertainty(Counted):
         if by_curve:
             self._yes_no(by_curve, rows, seen, level)
         for scope in set(known) - set(by_curve):
-            law = self.law.widened(spots[scope])
+            law = self.judging.alone(spots[scope])
             degrees = self._degrees(scope, spots[scope])
             rows[scope] = edge_interval(rows[scope], schema, scope, law, level, degrees)
             error = null_error(law[1], scope, numbers.shape)
@@ -105,7 +107,7 @@ class Uncertainty(Counted):
         numbers = self.numbers
         if not numbers.laplace:
             return math.inf
-        sampling = numbers.alike * self.law.at.sampling[place, place]
+        sampling = numbers.alike * self.judging.at.sampling[place, place]
         shape = numbers.shape[scope[0]], numbers.shape[scope[1]]
         noise = float(numbers.variances[place].mean())
         return student_degrees(noise, sampling, numbers.laplace, shape)
@@ -118,7 +120,7 @@ class Uncertainty(Counted):
         level: float,
     ) -> None:
         where = self._where(pairs)
-        found = curves(self.law, *where)
+        found = curves(self.judging, *where)
         ends = [end / 2 for end in found.interval(level)]
         chances = found.chance().tolist()
         for number, (scope, known) in enumerate(
@@ -132,7 +134,7 @@ class Uncertainty(Counted):
 
     def curves(self, pairs: Sequence[Scope]) -> Curves:
         """Of the tables of yes/no variables."""
-        return curves(self.law, *self._where(pairs))
+        return curves(self.judging, *self._where(pairs))
 
     def _where(self, pairs: Sequence[Scope]) -> tuple[Places, Places, Places]:
         """Where the coordinates of both variables and of their edge are."""
@@ -210,16 +212,18 @@ def uncertainty(
         return None
     numbers = known.numbers
     with one_thread():
-        law = posterior(numbers, model, np.random.default_rng(0) if rng is None else rng)
-    if law is None:
-        return None
+        random = np.random.default_rng(0) if rng is None else rng
+        law = posterior(numbers, model, random)
+        if law is None:
+            return None
+        judging = cautious(law, model, random)
     free, selected = undetermined(model, numbers.scopes), hasattr(measurements, "measurements")
     search = getattr(measurements, "selection", measurements)  # of a stable structure, if any
     silent = frozenset[Scope]()
     if isinstance(search, Selection):
         with one_thread():
             silent = unsettled(law, search, model, np.random.default_rng(0))
-    return Uncertainty(model, numbers, law, free, selected, silent)
+    return Uncertainty(model, numbers, law, judging, free, selected, silent)
 
 
 def plain_edges(model: Model, level: float = 0.95) -> Edges:

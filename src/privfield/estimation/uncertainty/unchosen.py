@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from privfield.algebra.definite import solve
 from privfield.estimation.uncertainty.coordinates import Numbers, Scope, contrasts
 from privfield.estimation.uncertainty.posterior import Posterior
 from privfield.estimation.uncertainty.statistics import statistics_of
@@ -42,6 +43,7 @@ _MOST_DENSE = 0.5
 _ROUNDS = 50
 _HALF_NORMAL = math.sqrt(2 / math.pi)
 _MOST_LOG = 50.0
+_RARE = 1e-3  # of the variance of a variable's most varied contrast
 _TINY = 1e-9
 
 
@@ -201,7 +203,7 @@ def passed_over(law: Posterior, like: Model, rng: np.random.Generator) -> Unchos
         return None
     together = found.covariance[:size, :size]
     ridge = _TINY * float(np.trace(together)) / size * np.eye(size)
-    influence = np.linalg.solve(together + ridge, found.covariance[:size, size:])
+    influence = solve(together + ridge, found.covariance[:size, size:])
     place = {}
     for number, (scope, spot) in zip(
         near, list(extended.places())[len(numbers.scopes) :], strict=True
@@ -228,8 +230,9 @@ def _alone(law: Posterior, spots: dict[Scope, slice], able: Sequence[int]) -> tu
     for v, start, stop in zip(able, starts, starts[1:], strict=False):
         own = statistics.covariance[spots[v,], spots[v,]]
         reach[v] = float(np.linalg.norm(contrasts(numbers.shape[v]) @ own, axis=1).sum())
-        root = np.linalg.cholesky(own + _TINY * np.eye(len(own)))
-        white[start:stop, spots[v,]] = np.linalg.inv(root)
+        values, vectors = np.linalg.eigh(own)
+        least = max(_RARE * float(values[-1]), _TINY)  # what nearly nobody answers ties nothing
+        white[start:stop, spots[v,]] = vectors.T / np.sqrt(np.maximum(values, least))[:, None]
     tied = (white @ statistics.covariance @ white.T) ** 2
     if able:
         tied = np.add.reduceat(np.add.reduceat(tied, starts[:-1], axis=0), starts[:-1], axis=1)
