@@ -70,10 +70,10 @@ def unsettled(
 def risks_of(
     law: Posterior, selection: Selection, like: Model, rng: np.random.Generator
 ) -> dict[Scope, float]:
-    """Of each chosen pair; infinite where more pairs are close than can be looked at."""
+    """Of each chosen pair; infinite where it cannot be found, as where too many pairs are close."""
     spots = dict(law.numbers.places())
     chosen = [s for s, place in spots.items() if len(s) == 2 and place.stop > place.start]
-    others = passed_over(law, like, rng) if chosen else None
+    others = passed_over(law, like, rng) if chosen and selection.choices else None
     if others is None:
         return dict.fromkeys(chosen, math.inf)
     chances = linked_chances(selection, law.numbers, others)
@@ -83,14 +83,14 @@ def risks_of(
         both[pair] = both[pair[::-1]] = chance
     middle = np.array([_norm(law, spots.get((v,))) for v in range(size)])
     likely = dict(zip(others.pairs, chances.tolist(), strict=True))
-    found = {}
+    found: dict[Scope, float] = {}
     for pair in chosen:
         place = spots[pair]
         error = math.sqrt(max(float(np.trace(law.alone(place)[1])), _TINY))
+        unit = math.sqrt(slab) / error
         by_one = sum(
-            likely[other] * min(1.0, math.sqrt(slab) * float(np.linalg.norm(moved)) / error)
+            likely[other] * min(1.0, unit * float(np.linalg.norm(others.influence[place, columns])))
             for other, columns in others.place.items()
-            for moved in (others.influence[place, columns],)
         )
         # a link θ of one end to a third variable, F θ of it in the table of that with the other end
         across = slab * math.sqrt(place.stop - place.start) * middle / error
@@ -100,9 +100,9 @@ def risks_of(
 
 
 def _norm(law: Posterior, place: slice | None) -> float:
-    return (
-        0.0 if place is None else float(np.linalg.norm(law.at.statistics.covariance[place, place]))
-    )
+    """The size of a single variable's covariance."""
+    own = np.zeros(1) if place is None else law.at.statistics.covariance[place, place]
+    return float(np.linalg.norm(own))
 
 
 # -- how likely a pair that was passed over is linked ----------------------------------------------
@@ -131,11 +131,8 @@ def _likelihoods(selection: Selection, numbers: Numbers, others: Unchosen) -> Ta
     """
     from scipy.special import ndtr
 
-    levels, (first, second) = (
-        np.array(numbers.shape, float),
-        np.array(others.pairs).reshape(-1, 2).T,
-    )
-    cells = levels[first.astype(np.intp)] * levels[second.astype(np.intp)]
+    ends = np.array(others.pairs, np.intp).reshape(-1, 2)
+    cells = np.array(numbers.shape, float)[ends].prod(axis=1)
     by_chance = _HALF_NORMAL * np.sqrt(numbers.total * np.maximum(cells - 1, 0))
     excess = np.hypot(others.moves, by_chance) - by_chance
     threshold, misses, left = _end_of_search(selection)
