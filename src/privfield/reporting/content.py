@@ -137,7 +137,7 @@ def _tiles(found: Findings, rows: float | None) -> list[dict[str, str]]:
     elif found.hopeless:
         note = "no pair could be measured: nothing can be learned about which are related"
         if found.edges.note:
-            note = "chosen pairs go together; which are linked directly cannot be told"
+            note = "chosen pairs seem to go together; which are linked cannot be told"
         tiles.append({"name": "Clear edges", "value": "none", "note": note})
     else:
         others = [f"{found.edges.count(v):,} {v}" for v in VERDICTS[1:] if found.edges.count(v)]
