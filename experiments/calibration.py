@@ -76,6 +76,19 @@ HARD = [  # strong links that noise half hides: in a small ring all pairs go tog
     ("ring", 5, 0.8, 0.5, 1_000, (0.1, 1e-6), "add-remove", "moments", 2),
     ("ring", 5, 0.8, 0.5, 1_000, (0.3, 1e-6), "replace-one", "moments", 2),
     ("tree", 5, 0.8, 0.5, 1_000, (0.3, 1e-6), "replace-one", "tables", 2),
+    ("sparse", 5, 0.8, 0.5, 1_000, (0.3, 1e-6), "replace-one", "tables", 2),
+    ("sparse", 5, 0.8, 0.5, 1_000, (1, 1e-6), "replace-one", "tables", 2),
+    ("ring", 5, 0.4, 0.5, 1_000, (0.3, 1e-6), "replace-one", "tables", 2),
+    # links that private selection may miss show in pairs that it chose
+    ("sparse", 5, 0.8, 0.5, 1_000, (1, 1e-6), "replace-one", "selection", 2),
+    ("ring", 5, 0.8, 0.5, 1_000, (3, 0), "replace-one", "selection", 2),
+    ("ring", 5, 0.8, 0.2, 1_000, (1, 1e-6), "replace-one", "selection", 3),
+    ("tree", 10, 0.8, 0.5, 3_000, (1, 1e-6), "replace-one", "selection", 2),
+    ("sparse", 10, 0.8, 0.5, 3_000, (1, 1e-6), "replace-one", "selection", 2),
+    ("sparse", 5, 0.8, 0.5, 3_000, (1, 1e-6), "replace-one", "selection", 3),
+    ("sparse", 8, 0.8, 0.5, 10_000, (1, 0), "replace-one", "selection", 2),
+    ("sparse", 10, 0.4, 0.5, 3_000, (3, 0), "add-remove", "selection", 2),
+    ("sparse", 10, 0.8, 0.5, 10_000, (1, 1e-6), "add-remove", "selection", 2),
 ]
 _MOST_PAIRS = 10_000  # studies × variables²: large models take seconds to minutes each
 _MOST_STATES = 2**20  # of all variables together, listed

@@ -15,6 +15,7 @@ import privfield as pf
 from privfield.estimation.uncertainty.counted import MarginalInterval
 from privfield.estimation.uncertainty.strengths import EdgeInterval
 from privfield.learners.base import attach_card
+from privfield.mechanisms.edges.selection import SelectedPair, Selection
 from privfield.models.card import Card
 from privfield.reporting import write_report
 from privfield.reporting.content import bars
@@ -166,6 +167,25 @@ def test_a_table_read_with_other_levels_is_remarked_on(symptoms):
     assert "More records or a larger privacy budget" not in text
     other = symptoms(pf.ApproxDP(0.01, 1e-6), rows=100)
     assert "Almost everybody" not in Page(build_page(other.model_)).text
+
+
+def test_chosen_pairs_that_missed_links_would_show_in_have_no_interval():
+    """A chain of strong links among 10,000 people, found by tests with noise of 3,000."""
+    schema = pf.Schema({name: ["no", "yes"] for name in "abcd"})
+    rows = pf.IsingModel(0.8 * np.eye(4, k=1) + 0.8 * np.eye(4, k=-1)).sample(
+        10_000, np.random.default_rng(1), method="independent"
+    )
+    pairs = [("a", "b"), ("b", "c"), ("c", "d")]
+    tables = pf.measure((rows > 0).astype(np.uint8), schema, pairs, pf.NON_PRIVATE)
+    chosen = [SelectedPair(i, i + 1, 1, 9e9, 4500.0) for i in range(3)]
+    missed = [SelectedPair(0, 2, 2, 0.0, 4500.0)] * 2
+    model = pf.MarkovRandomField(schema, pairs, [np.zeros((2, 2))] * 3)
+    selection = Selection((*chosen, *missed), 6, 6, tables)
+    text = Page(build_page(model, measurements=selection)).text
+    assert "chose 3 pairs of variables that seem to go together (a – b, b – c, c – d)" in text
+    assert "3 pairs that private selection chose have no interval" in text
+    assert "chosen pairs seem to go together; which are linked cannot be told" in text
+    assert "Nothing can be learned" not in text
 
 
 def test_pairs_that_selection_did_not_pick_were_not_measured():

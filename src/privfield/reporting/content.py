@@ -33,9 +33,11 @@ NOTHING = (
 _CHOSEN = (
     "Chosen pairs. Private selection chose which pairs were counted, by what they looked like. A "
     "link that was not chosen shows in pairs that were: a chosen pair may stand for a connection "
-    "by way of another variable. Where links are strong, intervals of chosen pairs are somewhat "
-    "too short, most of all with few people."
+    "by way of another variable. Intervals take all other pairs as unlinked. So there are none "
+    "where the search may have missed a link as strong as those it found that would show in the "
+    "pair; such pairs are called not measured."
 )
+_MOST_NAMED = 5
 _NO_SHARES = " Noise hides how common each answer is, too."
 _ORDERS = {1: "single variables", 2: "pairs of variables", 3: "three variables together"}
 
@@ -92,7 +94,22 @@ def graph_page(
 def _nothing(found: Findings) -> str | None:
     if not found.hopeless:
         return None
+    if found.edges.note:
+        return _go_together(found)
     return NOTHING + _NO_SHARES * (not any(marginal.measured for marginal in found.marginals))
+
+
+def _go_together(found: Findings) -> str:
+    """Where private selection found pairs, and none of them has an interval."""
+    pairs = [f"{edge.first} – {edge.second}" for edge in found.edges]
+    shown = ", ".join(pairs[:_MOST_NAMED]) + ", …" * (len(pairs) > _MOST_NAMED)
+    return (
+        f"Private selection chose {counted(len(pairs), 'pair')} of variables that seem to go "
+        f"together ({shown}). Which of them are linked directly, and how strongly, cannot be "
+        "learned from these numbers: links that the search may have missed would show in these "
+        "pairs. More records or a larger privacy budget would be needed, or all pairs "
+        "counted instead of chosen ones."
+    )
 
 
 def _same_answers(model: Model, found: Findings) -> str | None:
@@ -119,6 +136,8 @@ def _tiles(found: Findings, rows: float | None) -> list[dict[str, str]]:
         tiles.append({"name": "Edges", "value": f"{edges:,}", "note": "no intervals are known"})
     elif found.hopeless:
         note = "no pair could be measured: nothing can be learned about which are related"
+        if found.edges.note:
+            note = "chosen pairs seem to go together; which are linked cannot be told"
         tiles.append({"name": "Clear edges", "value": "none", "note": note})
     else:
         others = [f"{found.edges.count(v):,} {v}" for v in VERDICTS[1:] if found.edges.count(v)]
@@ -340,6 +359,8 @@ def _methods(
             + ("a weak" if isinstance(found.law, ItemUncertainty) else "a spike-and-slab")
             + " prior (expectation propagation)."
         )
+    if edges.note:
+        parts.append(edges.note)
     if found.hopeless:
         parts.append(f"Of {counted(edges.pairs, 'pair')} of variables none could be measured.")
         return " ".join(parts)
@@ -380,7 +401,8 @@ def _reading(found: Findings, level: float, negligible: float) -> list[str]:
         f"clear, on average at most {1 - level:.0%} are not there. Absent: the whole interval lies "
         f"within ±{negligible:g} ({bound}), so that the edge is too weak to matter. Uncertain: "
         "neither; the data, with this much privacy noise, cannot say. Not measured: private "
-        "selection did not look at the pair, or the noise leaves no information about it.",
+        "selection did not look at the pair, or may have missed links that would show in it, or "
+        "the noise leaves no information about it.",
         "Intervals take the tables that were counted as enough to describe the people, and people "
         "as independent. An end that is too far away to tell anything is called no limit. A "
         "strength without a sign cannot be negative: where chance alone would do, its interval "

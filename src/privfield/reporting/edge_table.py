@@ -92,7 +92,7 @@ def _left_out(found: Findings, weak: int) -> str:
         )
     elif outside:
         parts.append(f"The other {counted(outside, 'pair')} have no edge in this model.")
-    return " ".join(parts)
+    return " ".join([*parts, *([found.edges.note] if found.edges.note else [])])
 
 
 def _edge_row(edge: EdgeInterval, reach: float) -> Content:

@@ -122,33 +122,3 @@ def test_statistics_of_yes_no_variables_come_from_coordinates_alone():
             signs = np.array([-1, 1]) if len(scope) == 1 else np.array([[1, -1], [-1, 1]])
             assert place.stop == place.start + 1
             assert math.isclose(mean, (table * signs).sum() * 2 ** (-len(scope) / 2), abs_tol=1e-12)
-
-
-def test_shrunk_links_widen_what_is_said_about_others():
-    """Two coordinates, each pulled to zero: against the pull and its variance in closed form."""
-    precision, k = np.array([[4.0, 3.5], [3.5, 4.0]]), 5.0
-    model = pf.IsingModel(np.zeros((3, 3)))
-    rows = model.sample(10, np.random.default_rng(0), method="independent")
-    numbers = numbers_of(model, measure_moments(rows, pf.NON_PRIVATE, names=model.names))
-    numbers = replace(numbers, scopes=((0, 1), (0, 2)), sums=np.zeros(2), variances=np.zeros(2))
-    covariance = np.linalg.inv(precision + k * np.eye(2))
-    # by columns: what is left of the covariance without the factor of one of them
-    first, second = (
-        np.linalg.inv(precision + np.diag(left))[i] for i, left in enumerate([[0, k], [k, 0]])
-    )
-    for truth, wider in [([0.0, 3.0], True), ([0.0, 0.0], False)]:
-        shift = precision @ np.array(truth)
-        here = Linear(np.zeros(2), None, precision, precision, shift, 0.0)
-        sites = Sites(k * np.eye(2), np.zeros(2))
-        law = module.Posterior(numbers, here, sites, covariance @ shift, covariance)
-        mean, found = law.widened(slice(0, 1))
-        assert math.isclose(mean[0], first @ shift, abs_tol=1e-12)
-        pull = k * first[1] * (second @ shift)
-        error = (k * first[1]) ** 2 * (second @ precision @ second)
-        more = max(0.0, pull**2 - error - k * first[1] ** 2)
-        assert bool(more > 0) is wider
-        assert math.isclose(found[0, 0], first[0] + more, rel_tol=1e-9)
-    loose = Sites(0.1 * np.eye(2), np.zeros(2))  # hardly any shrinking: nothing to add
-    covariance = np.linalg.inv(precision + loose.k)
-    law = module.Posterior(numbers, here, loose, covariance @ shift, covariance)
-    np.testing.assert_array_equal(law.widened(slice(0, 1))[1], law.alone(slice(0, 1))[1])

@@ -121,7 +121,7 @@ def difference(
     check_level(level)
     random = np.random.default_rng(0) if rng is None else rng
     groups = _group(first, random), _group(second, random)
-    scopes = sorted(groups[0].places.keys() & groups[1].places.keys())
+    scopes = sorted(groups[0].places.keys() & groups[1].places.keys() - _unsettled(first, second))
     chance = 1.0, 0.0, 0
     if scopes:
         found = _common_fit(groups, scopes)
@@ -135,6 +135,12 @@ def difference(
     tests = pairs if selected else None
     edges = Edges(judged(rows, measured, level, negligible, tests), level, pairs)
     return Difference(*chance, edges, tuple(_shares(first, second, level)), len(scopes))
+
+
+def _unsettled(first: Known, second: Known) -> frozenset[Scope]:
+    """Pairs in which links that private selection missed may show, in one group and not in both."""
+    silent = [each.unsettled for each in (first, second) if isinstance(each, Uncertainty)]
+    return frozenset[Scope]().union(*silent)
 
 
 # -- one test of all links -------------------------------------------------------------------------
@@ -281,7 +287,7 @@ def _of_contrasts(
     row = plain_edge(schema, scope, fitted[0] - fitted[1])
     if not known:
         return row
-    laws = [group.law.alone(dict(group.numbers.places())[scope]) for group in groups]
+    laws = [group.judging.alone(dict(group.numbers.places())[scope]) for group in groups]
     law = laws[0][0] - laws[1][0], laws[0][1] + laws[1][1]
     return edge_interval(row, schema, scope, law, level)
 

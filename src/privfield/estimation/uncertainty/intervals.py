@@ -18,6 +18,7 @@ import numpy as np
 from privfield.checks import check_level, check_rng, check_whole
 from privfield.errors import InputError
 from privfield.estimation.items.edges import ItemUncertainty, item_uncertainty
+from privfield.estimation.uncertainty.cautious import cautious
 from privfield.estimation.uncertainty.coordinates import (
     Scope,
     coordinates,
@@ -41,11 +42,14 @@ from privfield.estimation.uncertainty.strengths import (
     plain_edge,
     structural,
     student_degrees,
+    unsettled_words,
 )
 from privfield.estimation.uncertainty.two_by_two import MOST_ERROR, Curves, Places, curves, measured
+from privfield.estimation.uncertainty.unchosen import unsettled
 from privfield.estimation.uncertainty.zeros import is_determined, undetermined
 from privfield.inference.factors import Table
 from privfield.kernels.threads import one_thread
+from privfield.mechanisms.edges.selection import Selection
 from privfield.mechanisms.items.sums import ItemSums, PooledItems
 from privfield.models.base import Model
 from privfield.models.mrf import MarkovRandomField
@@ -61,8 +65,10 @@ class Uncertainty(Counted):
     """A fitted model, and what the numbers that it came from say."""
 
     law: Posterior
+    judging: Posterior  # the same, or one that leans less on what is assumed about other pairs
     free: Table  # directions of the coordinates that change no probability: structural zeros
     selected: bool  # whether the pairs were chosen privately, by what they looked like
+    unsettled: frozenset[Scope] = frozenset()  # chosen, but others that were not may show in them
 
     def edges(self, level: float = 0.95, negligible: float = NEGLIGIBLE) -> Edges:
         """One for each pair of variables that was measured, with its verdict."""
@@ -78,28 +84,30 @@ class Uncertainty(Counted):
             s: plain_edge(schema, s, fitted[spots[s]]) for s in pairs
         }
         known = [s for s in pairs if s not in fixed and is_determined(self.free, spots[s])]
-        seen: dict[Scope, bool] = dict.fromkeys(pairs, True)
+        silent = self.unsettled.intersection(known)
+        known = [s for s in known if s not in silent]
+        seen: dict[Scope, bool] = {s: s not in silent for s in pairs}
         by_curve = [s for s in known if numbers.cells(s) == 4 and all((v,) in spots for v in s)]
         if by_curve:
             self._yes_no(by_curve, rows, seen, level)
         for scope in set(known) - set(by_curve):
-            law = self.law.widened(spots[scope])
+            law = self.judging.alone(spots[scope])
             degrees = self._degrees(scope, spots[scope])
             rows[scope] = edge_interval(rows[scope], schema, scope, law, level, degrees)
-            seen[scope] = null_error(law[1], scope, numbers.shape) <= MOST_ERROR
+            error = null_error(law[1], scope, numbers.shape)
+            seen[scope] = rows[scope].low is None or error <= MOST_ERROR
         count = len(schema) * (len(schema) - 1) // 2
         listed = [rows[s] for s in pairs]
         tests = count if self.selected else None
-        return Edges(
-            judged(listed, [seen[s] for s in pairs], level, negligible, tests), level, count
-        )
+        found = judged(listed, [seen[s] for s in pairs], level, negligible, tests)
+        return Edges(found, level, count, note=unsettled_words(len(silent)))
 
     def _degrees(self, scope: Scope, place: slice) -> float:
         """How long the tails of a pair's noise are, as degrees of freedom of Student's t."""
         numbers = self.numbers
         if not numbers.laplace:
             return math.inf
-        sampling = numbers.alike * self.law.at.sampling[place, place]
+        sampling = numbers.alike * self.judging.at.sampling[place, place]
         shape = numbers.shape[scope[0]], numbers.shape[scope[1]]
         noise = float(numbers.variances[place].mean())
         return student_degrees(noise, sampling, numbers.laplace, shape)
@@ -112,7 +120,7 @@ class Uncertainty(Counted):
         level: float,
     ) -> None:
         where = self._where(pairs)
-        found = curves(self.law, *where)
+        found = curves(self.judging, *where)
         ends = [end / 2 for end in found.interval(level)]
         chances = found.chance().tolist()
         for number, (scope, known) in enumerate(
@@ -126,7 +134,7 @@ class Uncertainty(Counted):
 
     def curves(self, pairs: Sequence[Scope]) -> Curves:
         """Of the tables of yes/no variables."""
-        return curves(self.law, *self._where(pairs))
+        return curves(self.judging, *self._where(pairs))
 
     def _where(self, pairs: Sequence[Scope]) -> tuple[Places, Places, Places]:
         """Where the coordinates of both variables and of their edge are."""
@@ -204,11 +212,18 @@ def uncertainty(
         return None
     numbers = known.numbers
     with one_thread():
-        law = posterior(numbers, model, np.random.default_rng(0) if rng is None else rng)
-    if law is None:
-        return None
-    selected = hasattr(measurements, "measurements")
-    return Uncertainty(model, numbers, law, undetermined(model, numbers.scopes), selected)
+        random = np.random.default_rng(0) if rng is None else rng
+        law = posterior(numbers, model, random)
+        if law is None:
+            return None
+        judging = cautious(law, model, random)
+    free, selected = undetermined(model, numbers.scopes), hasattr(measurements, "measurements")
+    search = getattr(measurements, "selection", measurements)  # of a stable structure, if any
+    silent = frozenset[Scope]()
+    if isinstance(search, Selection):
+        with one_thread():
+            silent = unsettled(law, search, model, np.random.default_rng(0))
+    return Uncertainty(model, numbers, law, judging, free, selected, silent)
 
 
 def plain_edges(model: Model, level: float = 0.95) -> Edges:

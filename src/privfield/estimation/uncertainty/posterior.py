@@ -18,7 +18,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,17 +31,15 @@ from privfield.models.base import Model
 _FIELD = 16.0  # prior variance of what concerns a single variable
 _VARIANCES = 2.0 ** np.arange(-12, 4)  # of interactions, tried for a start
 _LEAST_SITE, MOST_SITE = 0.01, 1e6
-_MOST_SLAB = 4.0
+MOST_SLAB = 4.0
 _TURNS, _ROUNDS, _LAST_ROUNDS = 60, 6, 40
 _DAMPING = 0.5
-_STEP, _MOST_STEP, _LEAST_STEP = 0.3, 0.5, 0.02  # the most that a coordinate moves in a turn
-_THERE = 0.03
+_STEP, MOST_STEP, LEAST_STEP = 0.3, 0.5, 0.02  # the most that a coordinate moves in a turn
+THERE = 0.03
 _NEAR = 0.01  # variances of the law
 _WORSE = 1.2
 _ASTRAY = 10.0  # standard deviations of the misfit of sums that are explained
 _TINY = 1e-12
-_NOTHING = 1e-9  # of a precision that comes from the sums
-_LEANING = 0.2  # of the variance of most pairs: assumptions about others
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,59 +84,9 @@ class Posterior:
         """Mean and covariance of some coordinates, without their own factor."""
         return _cavity(self.mean, self.covariance, self.sites, place)
 
-    def widened(self, place: slice) -> tuple[Table, Table]:
-        """As `alone`, with what shrinking the others may do to these coordinates.
-
-        Their factors K pull by b = R′(h − Kθ) where others are θ, R being the columns of the
-        covariance that belong to `place`. The law expects b² = R′KR. By the unshrunk estimates of
-        the others, b² less what their own errors add may be larger, as for pairs without a link
-        between strong links that noise half hides: then so is the variance. It matters where the
-        law leans on its assumptions: where they make a fifth of the variance of most pairs.
-        """
-        mean, covariance = self.alone(place)
-        if self._pulls is None:
-            return mean, covariance
-        pull, noise, data = self._pulls
-        own, expected = pull[place], noise[place, place] + covariance - data[place, place]
-        weights = np.linalg.solve(covariance, np.column_stack([own, expected]))
-        length = float(own @ weights[:, 0])
-        excess = length - float(np.trace(weights[:, 1:]))
-        if excess > 0:
-            covariance = covariance + excess / length * np.outer(own, own)
-        return mean, covariance
-
-    @cached_property
-    def _pulls(self) -> tuple[Table, Table, Table] | None:
-        """b by the unshrunk means of others, its covariance, and that of R′u, the part by data."""
-        k, h = self.sites.k, self.sites.h
-        places = [place for _, place in self.numbers.places() if place.stop > place.start]
-        inner = [p for s, p in self.numbers.places() if len(s) > 1 and p.stop > p.start]
-        columns, unshrunk = np.zeros_like(k), np.zeros(len(h))
-        for place in places:
-            own = np.eye(place.stop - place.start) - k[place, place] @ self.covariance[place, place]
-            if np.linalg.svd(own, compute_uv=False)[-1] > _NOTHING:
-                columns[:, place] = np.linalg.solve(own.T, self.covariance[:, place].T).T
-            elif place in inner:  # the sums say nothing about some of it: there is no mean to pull
-                inner.remove(place)
-        data = columns.T @ self.at.precision @ columns
-        by_data = [np.trace(data[place, place]) / np.trace(self.alone(place)[1]) for place in inner]
-        if 1 - float(np.median(by_data or [1.0])) < _LEANING:
-            return None
-        pulled, shift = np.zeros_like(k), np.zeros(len(h))
-        for place in inner:
-            unshrunk[place] = self.alone(place)[0]
-            shift[place] = h[place]
-            pulled[place] = k[place, place] @ columns[place]
-        own_shift = np.zeros(len(h))
-        for place in places:
-            own_shift[place] = columns[place, place].T @ shift[place]
-            pulled[place, place] = 0
-        pull = columns.T @ shift - own_shift - pulled.T @ unshrunk
-        return pull, pulled.T @ data @ pulled, data
-
     def with_factors(self, k: Table, h: Table) -> tuple[Table, Table]:
         """Mean and covariance of all coordinates, with other factors for them."""
-        return _normal(self.at, Sites(k, h))
+        return normal(self.at, Sites(k, h))
 
     def information(self) -> Table:
         """Of each coordinate by sampling alone, all others known as well as they are."""
@@ -160,17 +107,17 @@ def posterior(numbers: Numbers, like: Model, rng: np.random.Generator) -> Poster
         step = mean - here.point
         pace = pace / 2 if step @ before < 0 else min(1.0, 1.2 * pace)  # it swings: shorter steps
         step, before = pace * step, step
-        if np.abs(step).max(initial=0.0) < _THERE and here.is_near(step):
+        if np.abs(step).max(initial=0.0) < THERE and here.is_near(step):
             break
         while True:
             there = linear(numbers, like, here.point + np.clip(step, -reach, reach), rng)
             if there is None:
                 return None
             allowed = _WORSE * here.misfit + 2 * math.sqrt(numbers.size)
-            if there.misfit <= allowed or reach < _LEAST_STEP:
+            if there.misfit <= allowed or reach < LEAST_STEP:
                 break
             reach /= 2
-        here, reach = there, min(_MOST_STEP, 1.3 * reach)
+        here, reach = there, min(MOST_STEP, 1.3 * reach)
     if is_astray(here.misfit, numbers.size):
         return None
     return Posterior(numbers, here, *propagate(here, sites, places, _LAST_ROUNDS))
@@ -226,7 +173,7 @@ def start_sites(here: Linear, places: Sequence[slice]) -> Sites:
         value = float(np.log(k).sum() / 2) + evidence(here.precision + np.diag(k), shift)
         if value > best:
             best, found = value, k
-    slab = min(max(0.25, 1 / float(found[inner].min())), _MOST_SLAB) if places else 0.25
+    slab = min(max(0.25, 1 / float(found[inner].min())), MOST_SLAB) if places else 0.25
     return Sites(np.diag(found), np.where(inner, 0.0, here.point / _FIELD), slab=slab)
 
 
@@ -241,7 +188,7 @@ def propagate(
 
     `most` bounds the precision of a factor: how strongly an interaction may be shrunk.
     """
-    mean, covariance = _normal(here, sites)
+    mean, covariance = normal(here, sites)
     for _ in range(rounds if places else 0):
         k, h, none, power = sites.k.copy(), sites.h.copy(), 0.0, 0.0
         for place in _alike(places):
@@ -252,15 +199,16 @@ def propagate(
             none += float((1 - chance).sum())
             power += float((chance * square).sum())
         count = len(places)
-        slab = min((power + 0.25) / (count - none + 1), _MOST_SLAB)
+        slab = min((power + 0.25) / (count - none + 1), MOST_SLAB)
         before, sites = mean, Sites(k, h, (1 + none) / (2 + count), slab)
-        mean, covariance = _normal(here, sites)
-        if np.abs(mean - before).max() < _THERE / 30:
+        mean, covariance = normal(here, sites)
+        if np.abs(mean - before).max() < THERE / 30:
             break
     return sites, mean, covariance
 
 
-def _normal(here: Linear, sites: Sites) -> tuple[Table, Table]:
+def normal(here: Linear, sites: Sites) -> tuple[Table, Table]:
+    """Mean and covariance of all coordinates with these factors."""
     covariance = inverse(here.precision + sites.k)
     return covariance @ (here.shift + sites.h), covariance
 

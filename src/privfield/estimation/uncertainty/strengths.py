@@ -61,13 +61,20 @@ class EdgeInterval:
 class Edges(Stamped, Sequence[EdgeInterval]):
     """Edges with their verdicts; `pairs` is how many pairs of variables there are in all.
 
-    `known` is False where no interval is known for the way in which they were estimated.
+    `known` is False where no interval is known for the way in which they were estimated. `note`
+    says why pairs that were measured are called "not measured", where noise is not the reason.
     """
 
     def __init__(
-        self, rows: Sequence[EdgeInterval], level: float, pairs: int, known: bool = True
+        self,
+        rows: Sequence[EdgeInterval],
+        level: float,
+        pairs: int,
+        known: bool = True,
+        note: str = "",
     ) -> None:
         self.rows, self.level, self.pairs, self.known = tuple(rows), level, pairs, known
+        self.note = note
 
     @overload
     def __getitem__(self, place: int) -> EdgeInterval: ...
@@ -75,7 +82,8 @@ class Edges(Stamped, Sequence[EdgeInterval]):
     def __getitem__(self, place: slice) -> Edges: ...
     def __getitem__(self, place: int | slice) -> EdgeInterval | Edges:
         if isinstance(place, slice):
-            return stamped(Edges(self.rows[place], self.level, self.pairs, self.known), self)
+            part = Edges(self.rows[place], self.level, self.pairs, self.known, self.note)
+            return stamped(part, self)
         return self.rows[place]
 
     def __len__(self) -> int:
@@ -102,7 +110,8 @@ class Edges(Stamped, Sequence[EdgeInterval]):
         order = sorted(self.rows, key=lambda row: (_rank(row.verdict), -abs(row.estimate)))
         rows = [(r.first, r.second, r.estimate, r.low, r.high, r.verdict) for r in order]
         head = ("first", "second", "estimate", "low", "high", "verdict")
-        return table_html(self._headed(self._counts()), head, rows)
+        title = f"{self._counts()}. {self.note}".removesuffix(". ")
+        return table_html(self._headed(title), head, rows)
 
     def _counts(self) -> str:
         counts = ", ".join(f"{self.count(v):,} {v}" for v in VERDICTS if self.count(v))
@@ -121,7 +130,7 @@ class Edges(Stamped, Sequence[EdgeInterval]):
             lines.append(f"{row.first} – {row.second}{numbers}  {row.verdict}")
         if len(order) > _SHOWN:
             lines.append(f"and {len(order) - _SHOWN:,} more: .to_pandas() has all")
-        return "\n".join(lines)
+        return "\n".join([*lines, *([self.note] if self.note else [])])
 
 
 def range_text(low: float, high: float, show: Callable[[float], str]) -> str:
@@ -133,6 +142,17 @@ def range_text(low: float, high: float, show: Callable[[float], str]) -> str:
     if abs(low) > USELESS:
         return f"at most {show(high)}"
     return f"{show(low)} to {show(high)}"
+
+
+def unsettled_words(count: int) -> str:
+    """Why so many chosen pairs have no interval."""
+    if not count:
+        return ""
+    has = "has" if count == 1 else "have"
+    return (
+        f"{counted(count, 'pair')} that private selection chose {has} no interval: links that it "
+        "may have missed would show there."
+    )
 
 
 def _rank(verdict: str) -> int:
@@ -164,10 +184,10 @@ def judged(
     standing = {number for _, number in ranked[:last]}
     found = []
     for number, (row, known) in enumerate(zip(rows, measured, strict=True)):
-        if row.low is None or row.high is None:
-            verdict = UNKNOWN
-        elif not known:
+        if not known:
             verdict = "not measured"
+        elif row.low is None or row.high is None:
+            verdict = UNKNOWN
         elif -negligible <= row.low and row.high <= negligible:
             verdict = "absent"
         else:

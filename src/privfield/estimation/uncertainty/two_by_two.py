@@ -144,7 +144,7 @@ def curves(law: Posterior, first: Places, second: Places, both: Places) -> Curve
     p = (a + b + mean[both]) / 2 - 0.25
     centre, spread = np.empty(len(both)), np.empty(len(both))
     for number, place in enumerate(both):
-        own_mean, own_spread = law.widened(slice(int(place), int(place) + 1))
+        own_mean, own_spread = law.alone(slice(int(place), int(place) + 1))
         centre[number], spread[number] = own_mean[0], own_spread[0, 0]
     point, information = law.at.point[both], law.information()[both]
     noise = numbers.variances[both], numbers.laplace
