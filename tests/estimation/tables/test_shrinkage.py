@@ -227,6 +227,32 @@ def test_interactions_that_noise_covers_leave_the_main_effects():
     assert truth.kl_divergence(fit.model) < 0.3 * truth.kl_divergence(uniform)
 
 
+@pytest.mark.parametrize(("scale", "lean"), [(5.0, 2.0), (400.0, 0.05)])
+def test_main_effects_beside_pairs(scale, lean):
+    """As the guide has it: the square of what single variables choose, from 1 to 64."""
+    rng = np.random.default_rng(4)
+    names = [f"v{i}" for i in range(4)]
+    schema = pf.Schema(dict.fromkeys(names, 8))
+    pairs = [*itertools.pairwise(names)]
+    potentials = [rng.normal(0, lean, 8) for _ in names] + [rng.normal(0, 0.5, (8, 8))] * 3
+    truth = pf.MarkovRandomField(schema, [*((name,) for name in names), *pairs], potentials)
+    tables = [5000 * truth.marginal(p) + rng.normal(0, scale, (8, 8)) for p in pairs]
+    released = pf.Measurements.from_tables(
+        schema, pairs, tables, noise="gaussian", scale=scale, total=5000
+    )
+    parts = interactions(released)
+    kept = [k for k, order in enumerate(parts.orders) if order == 1]
+    single = dataclasses.replace(
+        parts,
+        scopes=tuple(parts.scopes[k] for k in kept),
+        values=tuple(parts.values[k] for k in kept),
+        variances=tuple(parts.variances[k] for k in kept),
+    )
+    alone, beside = shrink(single).prior[1], shrink(parts).prior[1]
+    assert (alone > 1) == (lean > 1)
+    assert beside == pytest.approx(min(alone**2, 64.0) if alone > 1 else alone)
+
+
 def test_shrinking_helps_where_noise_is_large():
     """Against tables taken as they are, 20 small models: the geometric mean of KL ratios."""
     ratios = []

@@ -122,3 +122,18 @@ def test_statistics_of_yes_no_variables_come_from_coordinates_alone():
             signs = np.array([-1, 1]) if len(scope) == 1 else np.array([[1, -1], [-1, 1]])
             assert place.stop == place.start + 1
             assert math.isclose(mean, (table * signs).sum() * 2 ** (-len(scope) / 2), abs_tol=1e-12)
+
+
+@pytest.mark.parametrize("chances", [(1.0, 1.0), (0.3, 1.0), (1e-9, 1 - 1e-9), (0.0, 0.7)])
+def test_factors_against_plain_matrices(chances):
+    """The precision of a spike and a slab together, without the rest: inverted as a matrix."""
+    rng = np.random.default_rng(5)
+    chance, most = np.array(chances), 50.0
+    spread, values = rng.uniform(0.02, 1, (2, 2, 6))
+    inside = rng.normal(0, 1, (2, 6))
+    found = module._clipped(*module._without(chance, spread, inside, values), most)
+    for c, wide, centre, rest, k in zip(chance, spread, inside, values, found, strict=True):
+        apart = np.diag(c * wide + 1e-12) + c * (1 - c) * np.outer(centre, centre)
+        sizes, own = np.linalg.eigh(np.linalg.inv(apart) - np.diag(rest))
+        expected = own @ np.diag(np.clip(sizes, 0.01, most)) @ own.T
+        np.testing.assert_allclose(k, expected, atol=1e-6)

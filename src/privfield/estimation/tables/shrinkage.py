@@ -15,7 +15,10 @@ the equations could no longer be solved. Each ridge regression is solved by L-BF
 by, and the best point is kept. τ_q² is chosen for one order after the other, by the smallest
 estimated prediction error (after Mallows' Cp): the weighted residual sum of squares plus 2.2 times
 the effective number of parameters p, plus 2√(2p), two standard deviations of what p idle parameters
-gain by chance. Only released numbers enter, and no number is left to tune.
+gain by chance. Beside pairs, main effects with τ² above 1 get its square, up to the largest that is
+tried: they are then those of a variable given others, which vary more than its shares alone, and an
+error in them is one in every pair table. Only released numbers enter, and no number is left to
+tune.
 docs/guide/from-counts-to-a-model.md compares this rule with others.
 """
 
@@ -124,6 +127,7 @@ def shrink(
         problem = _Problem(parts, order, inference, max_bytes, plan)
         begin = problem.begin(chosen, start if fit is None else problem.grow(fit.theta))
         if prior is None:
+            chosen = _beside_pairs(chosen) if order == 2 else chosen
             fit = _choose(problem, chosen, order, begin)
             chosen = fit.prior
         else:
@@ -352,6 +356,11 @@ def _choose(problem: _Problem, known: dict[int, float], order: int, begin: _Fit)
             break
     power = best + _vertex([tried.get(best + step) for step in (-1, 0, 1)])
     return problem.solve({**known, order: 2.0**power}, tried[best], _ROUNDS, _LEFT)
+
+
+def _beside_pairs(known: dict[int, float]) -> dict[int, float]:
+    """τ² of main effects beside pairs, given the one that single variables alone would have."""
+    return {q: max(each, min(each**2, 2.0**_LARGEST)) for q, each in known.items()}
 
 
 def _vertex(fits: Sequence[_Fit | None]) -> float:

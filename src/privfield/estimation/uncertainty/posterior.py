@@ -40,6 +40,7 @@ _NEAR = 0.01  # variances of the law
 _WORSE = 1.2
 _ASTRAY = 10.0  # standard deviations of the misfit of sums that are explained
 _TINY = 1e-12
+_ROUNDING = 1e-13  # of the largest: no difference
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,20 +245,42 @@ def _update(
     spread = 1 / (values + 1 / sites.slab)
     inside = spread * turned
     tilted = chance[:, None] * inside
-    both = chance[:, None, None]
-    apart = both * (1 - both) * inside[:, :, None] * inside[:, None, :]
-    here = np.arange(place.shape[1])
-    apart[:, here, here] += both[:, 0] * spread + _TINY
-    wanted = np.linalg.inv(apart)
-    wanted[:, here, here] -= values
-    sizes, own = np.linalg.eigh(wanted)
-    k = (own * np.clip(sizes, _LEAST_SITE, most)[:, None, :]) @ own.transpose(0, 2, 1)
+    k = _clipped(*_without(chance, spread, inside, values), most)
     h = np.einsum("bij,bj->bi", k, tilted) + values * tilted - turned
     return (
         vectors @ k @ vectors.transpose(0, 2, 1),
         np.einsum("bij,bj->bi", vectors, h),
         chance,
         (spread + inside**2).mean(axis=1),
+    )
+
+
+def _without(
+    chance: Table, spread: Table, inside: Table, values: Table
+) -> tuple[Table, Table, Table]:
+    """The inverse of diag(c·spread) + c(1 − c)·xx′, c the chance and x what is inside, less values.
+
+    As diag(d) − a·vv′ (Sherman and Morrison): d, a and v.
+    """
+    flat = 1 / (chance[:, None] * spread + _TINY)
+    apart = chance * (1 - chance)
+    turned = flat * inside
+    return flat - values, apart / (1 + apart * (inside * turned).sum(axis=1)), turned
+
+
+def _clipped(flat: Table, much: Table, turned: Table, most: float) -> Table:
+    """diag(flat) − much·(turned)(turned)′, its eigenvalues moved into the range of factors."""
+    here = np.arange(flat.shape[1])
+    size = np.abs(flat).max(axis=1, initial=_TINY)
+    if (much * (turned**2).sum(axis=1) <= _ROUNDING * size).all():  # sure to be there
+        k = np.zeros((*flat.shape, flat.shape[1]))
+        k[:, here, here] = np.clip(flat, _LEAST_SITE, most)
+        return k
+    wanted = -much[:, None, None] * turned[:, :, None] * turned[:, None, :]
+    wanted[:, here, here] += flat
+    sizes, own = np.linalg.eigh(wanted)
+    return np.asarray(
+        (own * np.clip(sizes, _LEAST_SITE, most)[:, None, :]) @ own.transpose(0, 2, 1)
     )
 
 

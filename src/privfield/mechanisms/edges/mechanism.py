@@ -312,8 +312,9 @@ def check_number(schema: Schema) -> None:
     pairs, most = number_of_candidates(schema.shape)
     if pairs > most:
         fit = (1 + math.isqrt(1 + 8 * most)) // 2
+        every = math.comb(sum(levels > 1 for levels in schema.shape), 2)
         raise InputError(
-            f"schema: {len(schema):,} variables have {pairs:,} pairs to choose from; a search "
+            f"schema: {len(schema):,} variables have {every:,} pairs to choose from; a search "
             f"takes at most {most:,}, those of {fit:,} variables. "
             "Nothing was charged. Take fewer variables, or say which cliques to measure."
         )

@@ -18,6 +18,7 @@ from privfield.words import bytes_text
 
 _MISSED = 0.05  # of the edges: a share that makes no difference
 _UNSEEN = 1.5  # times its forecast: selection does not see the weak relations of real tables
+_COSTLY = 1.5  # times the error of selection: tables in which more edges show are too noisy
 _SPARSE = (Answers.SOME_PAIRS, Answers.GRAPH)  # what rests on most pairs having no edge
 _EDGES = ("ising", "ordinal", "structure")  # studies that are about edges
 
@@ -57,11 +58,19 @@ def target_error(found: Forecast) -> float:
     return math.inf if found.largest_error is None else found.largest_error
 
 
-def _error(found: Forecast) -> float:
-    """What ways are compared by."""
+def _error(found: Forecast, edges: bool) -> float:
+    """What ways are compared by.
+
+    Forecasts of tables know how far to shrink. Real variables lean to one side by unknown amounts,
+    and all pair tables at once were as far off as midway between shrunk and plain errors.
+    """
     if found.expected_error is None:
         return math.inf
-    return found.expected_error * (_UNSEEN if found.answers in _SPARSE else 1.0)
+    if found.answers in _SPARSE:
+        return found.expected_error * _UNSEEN
+    if edges or found.answers is not Answers.EVERYTHING or found.plain_error is None:
+        return found.expected_error
+    return math.sqrt(found.expected_error * max(found.plain_error, found.expected_error))
 
 
 def _best(found: Sequence[Forecast], edges: bool) -> Forecast:
@@ -69,18 +78,20 @@ def _best(found: Sequence[Forecast], edges: bool) -> Forecast:
     comes first in the registry.
 
     A way that selects pairs leaves the others unmeasured. One that measures all of them goes first
-    if it would find more edges; where the study is about edges, if it would find as many.
+    if it would find more edges at no more than 1.5 times the error; where the study is about edges,
+    if it would find as many.
     """
     usable = [each for each in found if each.available and not each.asks]
     usable = usable or [each for each in found if each.available] or list(found)
-    least = min(map(_error, usable))
-    near = [each for each in usable if _error(each) <= NEAR * least]
+    least = min(_error(each, edges) for each in usable)
+    near = [each for each in usable if _error(each, edges) <= NEAR * least]
     best = max(near, key=lambda each: (each.answers, round(_found(each), 2), -_queries(each)))
     if best.answers not in _SPARSE:
         return best
     more = [each for each in usable if each.answers is Answers.EVERYTHING and each.available]
     enough = _found(best) + (-_MISSED if edges else _MISSED)
-    more = [each for each in more if _found(each) > enough]
+    most = math.inf if edges else _COSTLY * _error(best, edges)
+    more = [each for each in more if _found(each) > enough and _error(each, edges) <= most]
     return _best(more, edges) if more else best
 
 
