@@ -179,11 +179,11 @@ def lasting(folder, cliques, fresh):
     return np.mean(found, axis=0)
 
 
-def moments(folder):
+def moments(folder, programs):
     """How to draw a moment for each kind of run: over all of it, or from the charge on."""
     times = {
         (fresh, cliques): lasting(folder, cliques, fresh)
-        for fresh in (False, True)
+        for fresh in ((False, True) if programs else (False,))
         for cliques in ("all-pairs", "learn")
     }
 
@@ -201,7 +201,7 @@ def kills(folder, many, programs, rng):
     found = Counter()
     for cliques in ("all-pairs", "learn"):  # compiles, and loads
         fit(command(folder, folder / "other.ledger", cliques, cliques))
-    draw = moments(folder)
+    draw = moments(folder, programs)
     hits = number = 0
     while hits < many:
         fresh, cliques = hits < programs, ("all-pairs", "learn")[number % 2]

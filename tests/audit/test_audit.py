@@ -7,17 +7,46 @@ False alarms: a check of drawn numbers fails by chance with probability below 1e
 from dataclasses import replace
 from fractions import Fraction
 from importlib import import_module
+from itertools import islice
 
+import privfield as pf
 from privfield.audit.primitives import noise, selection, stability
+from privfield.audit.promise import check_world
 from privfield.audit.run import NOT_AUDITED, audit_mechanism, audits, run_audit
+from privfield.mechanisms.registry import MECHANISMS
 from privfield.privacy.adjacency import Sensitivity
+from privfield.privacy.mechanism import World
 from privfield.privacy.noise import add_noise
+from privfield.privacy.terms import Terms
 
 
-def test_every_claim_is_kept_here():
-    news = []
+class Few(World):
+    """Two pairs of neighbours; tests/mechanisms/test_contract.py looks at all of them."""
+
+    def neighbours(self):
+        return islice(super().neighbours(), 2)
+
+
+def test_every_claim_is_kept_here(monkeypatch):
+    news, looked = [], []
+
+    def whole(world):
+        return world.mechanism.request(), len(world.units), len(world.starts)
+
+    def look(world, seeds):
+        looked.append(whole(world))
+        return check_world(Few(**vars(world)), seeds)
+
+    monkeypatch.setattr("privfield.audit.run.check_world", look)
     findings = run_audit(news.append)
     assert [each.mechanism for each in findings if not each.passed] == []
+    wanted = []
+    for kind in MECHANISMS:
+        for adjacency in kind.adjacencies:
+            for budget in (pf.PureDP(1), pf.ZCDP(0.1), pf.ApproxDP(0.7, 1e-6)):
+                if kind.takes(terms := Terms(budget, adjacency)):
+                    wanted += map(whole, kind.worlds(terms))
+    assert looked == wanted  # every world of every mechanism, on all terms
     assert (
         len(findings) > 25
         and NOT_AUDITED

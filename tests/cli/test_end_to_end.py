@@ -1,4 +1,4 @@
-"""Each command through the installed program: results on stdout, exit codes, files."""
+"""Each command, and a study through the installed program: stdout, exit codes, files."""
 
 import csv
 import json
@@ -16,6 +16,18 @@ import pytest
 import privfield as pf
 from command_line import NAMES, installed
 from privfield.audit import run
+
+
+@pytest.fixture
+def here(call, monkeypatch):
+    """The same in this process, where everything is loaded already."""
+
+    def run(*arguments, cwd="."):
+        with monkeypatch.context() as patch:
+            patch.chdir(cwd)
+            return subprocess.CompletedProcess(arguments, *call(*arguments))
+
+    return run
 
 
 def ok(done):
@@ -65,8 +77,8 @@ def test_from_a_csv_to_a_report(study, tmp_path):
     assert not (tmp_path / "n.pf").exists()
 
 
-def test_query_with_its_interval(study):
-    done = installed("query", study / "model.pf", "P(low mood=yes | age=40-65)", "--json")
+def test_query_with_its_interval(study, here):
+    done = here("query", study / "model.pf", "P(low mood=yes | age=40-65)", "--json")
     found = json.loads(ok(done))
     assert set(found) == {"estimate", "low", "high", "level", "note"}
     answer = pf.load(study / "model.pf").ask("P(low mood=yes | age=40-65)")
@@ -75,18 +87,18 @@ def test_query_with_its_interval(study):
         answer.low,
         answer.high,
     )
-    text = ok(installed("query", study / "model.pf", "P(poor sleep=yes)"))
+    text = ok(here("query", study / "model.pf", "P(poor sleep=yes)"))
     assert text.startswith("P(poor sleep=yes) = 0.") and "95%" in text
 
 
-def test_reports_and_exports_count_pairs_by_verdict(study, tmp_path):
+def test_reports_and_exports_count_pairs_by_verdict(study, tmp_path, here):
     edges = pf.load(study / "model.pf").edges()
     names = ("clear", "uncertain", "absent", "not measured")
     for line in (
         ("report", study / "model.pf", "-o", tmp_path / "r.html", "--json"),
         ("export", study / "model.pf", "--to", "json", "-o", tmp_path / "g.json", "--json"),
     ):
-        found = json.loads(ok(installed(*line)))["edges"]
+        found = json.loads(ok(here(*line)))["edges"]
         assert found == {name: edges.count(name) for name in names}
     links = json.loads((tmp_path / "g.json").read_text())["edges"]
     assert {link["verdict"] for link in links} == {edge.verdict for edge in edges}
@@ -130,23 +142,23 @@ def test_sites_are_pooled_and_planned(study, tmp_path, call):
     assert code == 0 and "3 sites with ρ = 0.3 (zCDP) each" in out and "ρ = 0.1 (zCDP)" in out
 
 
-def test_copies_for_combining(study, tmp_path):
+def test_copies_for_combining(study, tmp_path, here):
     line = ("sample", study / "model.pf", "-n", "500", "-o", tmp_path / "s.csv", "--copies", "3")
-    said = json.loads(ok(installed(*line, "--seed", "4", "--json")))
+    said = json.loads(ok(here(*line, "--seed", "4", "--json")))
     files = [tmp_path / f"s-{k}.csv" for k in (1, 2, 3)]
     assert said["output"] == [str(file) for file in files] and said["method"] == "independent"
     texts = [file.read_text() for file in files]
     assert len(set(texts)) == 3 and all(text.count("\n") == 501 for text in texts)
-    ok(installed(*line, "--seed", "4", "--force"))
+    ok(here(*line, "--seed", "4", "--force"))
     assert [file.read_text() for file in files] == texts
-    assert "exists already" in installed(*line).stderr
-    assert "--copies must lie between" in installed(*line[:-1], "1").stderr
-    balanced = installed(*line, "--force", "--method", "balanced")
+    assert "exists already" in here(*line).stderr
+    assert "--copies must lie between" in here(*line[:-1], "1").stderr
+    balanced = here(*line, "--force", "--method", "balanced")
     assert balanced.returncode == 2 and "independent" in balanced.stderr
 
 
-def test_sample_writes_rows_that_honour_structural_zeros(study, tmp_path):
-    ok(installed("sample", study / "model.pf", "-n", "2e5", "-o", tmp_path / "rows.parquet"))
+def test_sample_writes_rows_that_honour_structural_zeros(study, tmp_path, here):
+    ok(here("sample", study / "model.pf", "-n", "2e5", "-o", tmp_path / "rows.parquet"))
     rows = pq.read_table(tmp_path / "rows.parquet")
     assert rows.num_rows == 200_000 and rows.column_names == ["age", *NAMES]
     worried = {
@@ -158,10 +170,10 @@ def test_sample_writes_rows_that_honour_structural_zeros(study, tmp_path):
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
-def test_synthetic_rows_read_back_with_the_same_schema(study, tmp_path, suffix):
+def test_synthetic_rows_read_back_with_the_same_schema(study, tmp_path, suffix, here):
     """Bins are written by their labels; every cell must come back as the level it was."""
     rows = tmp_path / f"rows.{suffix}"
-    ok(installed("sample", study / "model.pf", "-n", "4000", "-o", rows, "--seed", "1"))
+    ok(here("sample", study / "model.pf", "-n", "4000", "-o", rows, "--seed", "1"))
     schema, model = pf.Schema.read(study / "schema.toml"), pf.load(study / "model.pf")
     found = pf.check(rows, schema)
     assert found.rows == 4000 and all(v.missing == v.unknown == 0 for v in found.variables)
@@ -169,7 +181,7 @@ def test_synthetic_rows_read_back_with_the_same_schema(study, tmp_path, suffix):
     states = model.sample(4000, np.random.default_rng(1))
     assert (exact == np.histogram2d(states[:, 0], states[:, 4], (3, 2))[0]).all()
     ok(
-        installed(
+        here(
             *("fit", rows, "-s", study / "schema.toml", "-e", "5", "--cliques", "all-pairs"),
             *("--yes", "-o", tmp_path / "again.pf"),
         )
@@ -178,10 +190,10 @@ def test_synthetic_rows_read_back_with_the_same_schema(study, tmp_path, suffix):
     assert np.abs(again.marginal(["age"]) - model.marginal(["age"])).max() < 0.1
 
 
-def test_export_for_other_programs(study, tmp_path):
+def test_export_for_other_programs(study, tmp_path, here):
     model = pf.load(study / "model.pf")
     for kind, name in (("graphml", "g.graphml"), ("json", "g.json"), ("uai", "g.uai")):
-        ok(installed("export", study / "model.pf", "--to", kind, "-o", tmp_path / name))
+        ok(here("export", study / "model.pf", "--to", kind, "-o", tmp_path / name))
     graph = nx.read_graphml(tmp_path / "g.graphml")
     assert set(graph.nodes) == set(model.schema.names)
     same = nx.node_link_graph(json.loads((tmp_path / "g.json").read_text()), edges="edges")
@@ -189,14 +201,14 @@ def test_export_for_other_programs(study, tmp_path):
     assert (tmp_path / "g.uai").read_text().startswith("MARKOV\n5\n3 2 2 2 2\n")
 
 
-def test_peer_says_first_what_is_protected(tmp_path):
+def test_peer_says_first_what_is_protected(tmp_path, here):
     graph = nx.cycle_graph(14)
     with open(tmp_path / "edges.csv", "w") as file:
         file.writelines(["source,target\n", *(f"n{a},n{b}\n" for a, b in graph.edges)])
     with open(tmp_path / "outcomes.csv", "w") as file:
         file.writelines(["node,ill\n", *(f"n{a},{int(a < 7)}\n" for a in graph)])
     line = ("peer", "edges.csv", "outcomes.csv", "--epsilon", "1", "--yes", "-o", "peer.pf")
-    done = installed(*line, cwd=tmp_path)
+    done = here(*line, cwd=tmp_path)
     first = ok(done).splitlines()[0]
     assert (
         first.startswith("Protected: each node's outcome") and "Not protected: the network" in first
@@ -205,14 +217,14 @@ def test_peer_says_first_what_is_protected(tmp_path):
     model = pf.load(tmp_path / "peer.pf")
     assert isinstance(model, pf.NetworkIsing) and "beta" in model.card.intervals
     perturbed = ("--method", "objective-perturbation", "--bounds=-2,3", "--insecure-seed", "1")
-    found = json.loads(ok(installed(*line, *perturbed, "--force", "--json", cwd=tmp_path)))
+    found = json.loads(ok(here(*line, *perturbed, "--force", "--json", cwd=tmp_path)))
     # at ε = 1 noise hides all of 14 people
     assert -2 <= found["low"] <= found["beta"] <= found["high"] <= 3
     assert not found["outside_the_model"] and not found["ranges"]
     assert any("reaches the bound" in note for note in found["notes"])
 
 
-def test_structure_writes_what_is_stable_and_nothing_else(tmp_path):
+def test_structure_writes_what_is_stable_and_nothing_else(tmp_path, here):
     rng = np.random.default_rng(3)
     first = rng.random(40_000) < 0.5
     second = np.where(rng.random(40_000) < 0.8, first, ~first)
@@ -224,27 +236,27 @@ def test_structure_writes_what_is_stable_and_nothing_else(tmp_path):
     (tmp_path / "few.csv").write_text("a,b,c\n0,0,1\n1,1,0\n")
     pf.Schema({name: ["0", "1"] for name in "abc"}).write(tmp_path / "s.toml")
     budget = ("--schema", "s.toml", "--epsilon", "1", "--delta", "1e-6", "--min-weight", "0.4")
-    ok(installed("structure", "d.csv", *budget, "-o", "g.csv", cwd=tmp_path))
+    ok(here("structure", "d.csv", *budget, "-o", "g.csv", cwd=tmp_path))
     assert (tmp_path / "g.csv").read_text() == "first,second\na,b\n"
     budget = (*budget, "--method", "chow-liu")
-    done = installed("structure", "few.csv", *budget, "-o", "none.graphml", cwd=tmp_path)
+    done = here("structure", "few.csv", *budget, "-o", "none.graphml", cwd=tmp_path)
     assert done.returncode == 4 and not (tmp_path / "none.graphml").exists()
     assert "stable enough" in done.stderr and "more rows" in done.stderr
     budget = budget[:-2]
-    done = installed("structure", "few.csv", *budget, "-o", "few.csv", "--force", cwd=tmp_path)
+    done = here("structure", "few.csv", *budget, "-o", "few.csv", "--force", cwd=tmp_path)
     assert "0 edges" in ok(done)  # stable, since no block could see anything
     assert "all right, with a chance of below 1% (2 rows)" in done.stderr
     assert "No edge does not mean that nothing is related" in done.stderr
 
 
-def test_audit_and_ledger_for_programs(study, call, monkeypatch):
+def test_audit_and_ledger_for_programs(study, call, monkeypatch, here):
     """Two of the audits: `tests/audit` runs them all."""
     few = dict(list(run.audits().items())[:2])
     monkeypatch.setattr(run, "audits", lambda: few)
     code, out, _ = call("audit", "--json")
     found = json.loads(out)
     assert code == 0 and found["passed"] and len(found["findings"]) >= 2 and found["not_audited"]
-    found = json.loads(ok(installed("ledger", study / "study.ledger", "--json")))
+    found = json.loads(ok(here("ledger", study / "study.ledger", "--json")))
     assert found["charges"][0]["job"] == "first" and found["remaining"] is not None
     assert found["head"] == pf.Ledger(study / "study.ledger").head
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from memory import PEAK
 from privfield.data.sources.base import BATCH_ROWS
 from privfield.data.table import open_table
 from privfield.errors import InputError
@@ -59,13 +60,13 @@ def test_the_table_does_not_show_its_data() -> None:
     assert "12345" not in repr(next(table.source.read()))
 
 
-_PROBE = """
-import resource, sys
+_PROBE = (
+    PEAK
+    + """
+import sys
 import privfield.data.coding.kernels
 from privfield.schema import Schema
 from privfield.data.table import open_table
-def peak():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
 schema = Schema({f"x{j}": 9 for j in range(8)})
 for batch in open_table(sys.argv[1], schema).batches():
     pass
@@ -73,6 +74,7 @@ small = peak()
 rows = sum(batch.rows for batch in open_table(sys.argv[2], schema).batches())
 print(rows, peak() - small)
 """
+)
 
 
 @pytest.mark.parametrize("kind", ["parquet", "csv"])
@@ -97,13 +99,13 @@ def test_memory_does_not_grow_with_rows(tmp_path: Path, kind: str) -> None:
     assert more < 60  # MiB; held whole, the rows would take 190
 
 
-_WIDE = """
-import resource, sys
+_WIDE = (
+    PEAK
+    + """
+import sys
 import numpy as np, pyarrow as pa
 import privfield as pf
 import privfield.data.coding.kernels, privfield.data.counting.kernels
-def peak():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
 schema = pf.Schema({f"x{j}": 10 for j in range(1000)})
 column = np.arange(300_000) % 10
 if sys.argv[1] == "array":
@@ -117,6 +119,7 @@ before = peak()
 found = pf.measure(data, schema, [("x0", "x1")], pf.NON_PRIVATE)
 print(int(found.tables[0].sum()), peak() - before)
 """
+)
 
 
 @pytest.mark.parametrize("kind", ["array", "table", "stream"])

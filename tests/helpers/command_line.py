@@ -17,7 +17,7 @@ def installed(*arguments, **options):
     options = {
         "capture_output": True,
         "text": True,
-        "timeout": 120,
+        "timeout": 300,
         "stdin": subprocess.DEVNULL,
     } | options
     return subprocess.run([PROGRAM, *map(str, arguments)], **options)

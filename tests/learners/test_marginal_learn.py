@@ -1,6 +1,5 @@
 """MarginalLearner(cliques="learn"): structure and parameters in one budget."""
 
-import time
 from itertools import product
 
 import numpy as np
@@ -191,14 +190,12 @@ def test_study_results_are_stamped():
 
 @pytest.mark.parametrize(("columns", "pairs"), [(1000, "499,500"), (5000, "12,497,500")])
 def test_too_many_pairs_are_refused_before_the_charge(tmp_path, columns, pairs):
-    """So many variables with ten levels: nothing is charged, and nobody waits."""
+    """So many variables with ten levels: nothing is charged."""
     schema = pf.Schema({f"x{i}": 10 for i in range(columns)})
     ledger = pf.Ledger(tmp_path / "l.ledger", pf.ZCDP(1))
     learner = pf.MarginalLearner(pf.ZCDP(0.5), cliques="learn", schema=schema, ledger=ledger)
-    start = time.perf_counter()
     with pytest.raises(pf.InputError) as caught:
         learner.fit(np.zeros((10, columns), int))
-    assert time.perf_counter() - start < 60
     assert str(caught.value) == (
         f"schema: {columns:,} variables have {pairs} pairs to choose from; a search takes at most "
         "131,072, those of 512 variables. Nothing was charged. Take fewer variables, or say which "

@@ -27,6 +27,8 @@ from releases import measure_network
 
 mpl.use("Agg")
 
+pytestmark = pytest.mark.xdist_group("peer")  # the curves of a network are simulated once
+
 BLOGS = Path(__file__).resolve().parents[3] / "shared" / "data" / "polblogs.gml"
 KARATE = nx.karate_club_graph()
 CLUB = {node: club == "Officer" for node, club in KARATE.nodes(data="club")}

@@ -59,9 +59,9 @@ def plant(monkeypatch, law=lambda law: law, values=lambda values: values):
     monkeypatch.setattr(Randomness, "draw", wrong)
 
 
-def broken(kind, terms):
-    """The worlds in which the promise is seen to be broken."""
-    return [world for world in worlds(kind, terms) if check_world(world, (0,)).problem]
+def is_broken(kind, terms):
+    """Whether the promise is seen to be broken in some world."""
+    return any(check_world(world, (0,)).problem for world in worlds(kind, terms))
 
 
 def test_every_mechanism_is_listed():
@@ -77,23 +77,27 @@ def test_every_mechanism_is_listed():
 
 @pytest.mark.parametrize(("kind", "terms"), CASES)
 def test_the_promise_is_kept_between_all_neighbours(kind, terms):
+    """The worst of them use a good part of the cost: a tamer domain could not show a fault."""
+    shares = []
     for world in worlds(kind, terms):
         found = check_world(world)
         assert found.problem is None
         assert found.pairs > 0
         assert world.mechanism.cost <= terms.budget
+        shares.append(found.share)
+    assert max(shares) > 0.5
 
 
 @pytest.mark.parametrize(("kind", "terms"), CASES)
 def test_halved_noise_is_caught(kind, terms, monkeypatch):
     plant(monkeypatch, law=lambda law: law.quieter(Fraction(2)))
-    assert broken(kind, terms)
+    assert is_broken(kind, terms)
 
 
 @pytest.mark.parametrize(("kind", "terms"), CASES)
 def test_a_doubled_sensitivity_is_caught(kind, terms, monkeypatch):
     plant(monkeypatch, values=lambda values: 2 * np.asarray(values))
-    assert broken(kind, terms)
+    assert is_broken(kind, terms)
 
 
 @pytest.mark.parametrize(("kind", "terms"), CASES)
@@ -105,12 +109,6 @@ def test_a_lost_division_by_the_number_of_steps_is_caught(kind, terms, monkeypat
     factor = Fraction(steps) if terms.is_pure else Fraction(steps**0.5)
     plant(monkeypatch, law=lambda law: law.quieter(factor))
     assert check_world(world, (0,)).problem
-
-
-@pytest.mark.parametrize(("kind", "terms"), CASES)
-def test_the_worst_neighbours_use_a_good_part_of_the_cost(kind, terms):
-    """Otherwise the tiny domain would be too tame to see a fault."""
-    assert max(check_world(world, (0,)).share for world in worlds(kind, terms)) > 0.5
 
 
 # -- the noise
@@ -367,18 +365,17 @@ class Tired(Exception):
     """A listener has had enough."""
 
 
-@pytest.mark.parametrize("stop", [Tired, KeyboardInterrupt])
 @pytest.mark.parametrize(("kind", "terms"), CASES)
-def test_a_job_that_a_listener_stops_goes_on(kind, terms, stop, ledger, monkeypatch):
-    """Stopped at every progress message in turn: one charge, one set of draws."""
+def test_a_job_that_a_listener_stops_goes_on(kind, terms, ledger, monkeypatch):
+    """Stopped at every progress message in turn, by an error or by Ctrl-C: one set of draws."""
     world = worlds(kind, terms)[0]
     data, told, kept = next(world.data_sets()), [], []
-    allowed = 0
+    allowed, stops = 0, (Tired, KeyboardInterrupt)
 
     def listen(news):
         told.append(news)
         if len(told) > allowed:
-            raise stop
+            raise stops[allowed % 2]
 
     terms = replace(ledger(terms), progress=listen)
     journal_write = type(terms.ledger.journal("job")).write
@@ -395,8 +392,9 @@ def test_a_job_that_a_listener_stops_goes_on(kind, terms, stop, ledger, monkeypa
         try:
             released = mechanism.release(data)
             break
-        except stop as caught:
+        except stops as caught:
             error = caught
+        assert type(error) is stops[allowed % 2]
         assert told[:-1] == before  # the same news, and one more
         assert error.__cause__ is error.__context__ is None
         assert_nothing_reachable(error)

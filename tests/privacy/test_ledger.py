@@ -503,7 +503,7 @@ def test_eight_processes_never_overspend(path):
     ]
     for worker in workers:
         worker.start()
-    done = [queue.get(timeout=120) for _ in workers]
+    done = [queue.get(timeout=600) for _ in workers]
     for worker in workers:
         worker.join()
     assert sum(done) == 100

@@ -45,6 +45,13 @@ FLAGS = [  # no sandbox: tests may run as root; the rest keeps the browser from 
 ]
 
 
+def pytest_collection_modifyitems(items):
+    """Pages are looked at on one worker: one browser, and one fit for each kind of page."""
+    for item in items:
+        if "browser" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("browser"))
+
+
 @pytest.fixture(scope="session")
 def browser(tmp_path_factory):
     webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")

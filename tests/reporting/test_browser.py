@@ -339,7 +339,6 @@ def mixed(tmp_path_factory):
     return write_report(model, tmp_path_factory.mktemp("mixed") / "r.html")
 
 
-@pytest.mark.xdist_group("mixed")  # one fit for both
 @pytest.mark.parametrize(("width", "height"), [(8.27, 11.69), (8.5, 11)], ids=["A4", "letter"])
 def test_fourteen_mixed_variables_fit_on_five_pages(browser, mixed, width, height):
     browser.get(mixed.as_uri())

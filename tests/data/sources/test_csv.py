@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from memory import PEAK
 from privfield.data.sources import base as sources
 from privfield.data.sources import csv as csv_source
 from privfield.data.table import open_table
@@ -194,18 +195,19 @@ def test_a_quote_without_end_is_one_row(tmp_path: Path, monkeypatch: pytest.Monk
     assert rows(path) == [(0, 4)]
 
 
-_PEAK = """
-import resource, sys
+_PEAK = (
+    PEAK
+    + """
+import sys
 import privfield.data.coding.kernels, privfield.data.sources.kernels
 from privfield.schema import Schema
 from privfield.data.table import open_table
-def peak():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
 before = peak()
 schema = Schema({"a": ["?", "no", "yes"], "b": 5})
 rows = sum(batch.rows for batch in open_table(sys.argv[1], schema).batches())
 print(rows, peak() - before)
 """
+)
 
 
 @pytest.mark.parametrize("byte", [b"z", b",", b"\n"])

@@ -1,4 +1,4 @@
-"""A program for `test_spark.py`: every mechanism on two executors, with speculation.
+"""A program for `test_spark.py`: every way over rows on two executors, with speculation.
 
 Then executors are killed, one in mid-task, one whose sums others wait for, so that a stage must run
 again. The last job fails on a value that Spark would quote, on the screen as well.
@@ -18,10 +18,18 @@ import privfield as pf
 from privfield.data.aggregate import RowCount
 from privfield.data.spark import jobs
 from privfield.data.table import open_table
+from privfield.mechanisms.chains.mechanism import ChainTransitions
 from privfield.mechanisms.frank_wolfe import rows
 from privfield.mechanisms.frank_wolfe.pairwise import PairwiseFrankWolfe
+from privfield.mechanisms.gradients.sgd import StochasticGradients
+from privfield.mechanisms.graphs.structure import StableStructure
+from privfield.mechanisms.moments.mechanism import SecondMoments
+from privfield.mechanisms.tables.mechanism import ContingencyTables
 
 FOLDER = Path(sys.argv[1])
+# sums of rows, people, signs and sequences, samples of kept rows, blocks of rows and of people;
+# other mechanisms take one of these ways, and `test_spark.py` has them all
+WAYS = {ContingencyTables, SecondMoments, ChainTransitions, StochasticGradients, StableStructure}
 
 
 def kill_once(marker):
@@ -83,8 +91,9 @@ def main() -> None:
     tables = {name: getattr(cases, name) for name in ("TABLE", "BITS")}
     frames = {name: cases.frame_of(spark, table).cache() for name, table in tables.items()}
     for kind, name, release in cases.SAME:
-        found, here = release(frames[name]), release(tables[name])
-        assert found.to_bytes() == here.to_bytes(), kind
+        if kind in WAYS:
+            found, here = release(frames[name]), release(tables[name])
+            assert found.to_bytes() == here.to_bytes(), kind
     rows._MOST_PATTERNS = 1  # so that every step is a pass on Spark
     for kind, name, release in cases.SAME:
         if kind is PairwiseFrankWolfe:

@@ -70,6 +70,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 
+QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # better code is not ready in time
 SEED = 20261116
 SECRET = "SECRET-4711"
 LABELS = {"a": ["u", "v", "w"], "b": ["0", "1", "2", "3"], "c": ["false", "true"]}
@@ -90,6 +91,7 @@ def spark(tmp_path_factory):
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": "2",
         "spark.default.parallelism": "2",
+        "spark.driver.extraJavaOptions": QUICK_JAVA,
         "spark.local.dir": str(folder),
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
     }
@@ -619,12 +621,16 @@ def test_ctrl_c_cancels_the_job(frames, spark):
     assert time.monotonic() - start < 50
 
 
+def run(name, *arguments):
+    """A program beside this file, to its end."""
+    line = [sys.executable, Path(__file__).with_name(name), *arguments]
+    env = os.environ | {"JAVA_TOOL_OPTIONS": QUICK_JAVA}
+    return subprocess.run(line, capture_output=True, text=True, timeout=500, env=env)
+
+
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="finds executors in /proc")
 def test_two_executors_speculation_and_one_of_them_killed(tmp_path):
-    program = Path(__file__).with_name("on_a_cluster.py")
-    done = subprocess.run(
-        [sys.executable, program, tmp_path], capture_output=True, text=True, timeout=500
-    )
+    done = run("on_a_cluster.py", tmp_path)
     assert done.stdout.startswith("data: the job on Spark failed."), done.stderr[-2000:]
     assert "SECRET" not in done.stdout + done.stderr
 
@@ -632,8 +638,7 @@ def test_two_executors_speculation_and_one_of_them_killed(tmp_path):
 def test_a_client_of_spark_connect():
     pytest.importorskip("grpc")
     pytest.importorskip("zstandard")
-    program = Path(__file__).with_name("on_connect.py")
-    done = subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=500)
+    done = run("on_connect.py")
     assert "data: the job on Spark failed." in done.stdout, done.stderr[-2000:]
     assert "SECRET" not in done.stdout
 
