@@ -455,7 +455,7 @@ def draw(lines, figure):
     """Each cell is a dot with two standard errors to either side, in order; goals are shaded."""
     import matplotlib.pyplot as plt
 
-    picture, axes = plt.subplots(2, 3, figsize=(10, 7), layout="constrained")
+    picture, axes = plt.subplots(2, 3, figsize=(10, 11), layout="constrained")
     goal, label = (0.93, 0.995), "95% intervals that hold"
     panels = [
         ("edge", "pairs with a link", label, goal, 0.95),
@@ -473,7 +473,8 @@ def draw(lines, figure):
         rates, errors = np.array(sorted(found)).T
         axis.axvspan(*goal, color="#0072b2", alpha=0.12, linewidth=0)
         axis.axvline(line, color="black", linewidth=1)
-        axis.errorbar(rates, np.arange(len(rates)), xerr=2 * errors, fmt="o", ms=3.5, lw=1)
+        bars = {"fmt": "o", "ms": 2.5, "elinewidth": 0.7, "color": "#0072b2", "ecolor": "#7fb2d9"}
+        axis.errorbar(rates, np.arange(len(rates)), xerr=2 * errors, **bars)
         axis.set(title=title, xlabel=label, yticks=[], ylabel=f"{len(rates)} cells")
     picture.savefig(figure, dpi=130)
 
