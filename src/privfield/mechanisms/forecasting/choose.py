@@ -19,6 +19,7 @@ from privfield.words import bytes_text
 _MISSED = 0.05  # of the edges: a share that makes no difference
 _UNSEEN = 1.5  # times its forecast: selection does not see the weak relations of real tables
 _COSTLY = 1.5  # times the error of selection: tables in which more edges show are too noisy
+_RULED = 2.0  # times the expected error: plain errors from which on noise rules
 _SPARSE = (Answers.SOME_PAIRS, Answers.GRAPH)  # what rests on most pairs having no edge
 _EDGES = ("ising", "ordinal", "structure")  # studies that are about edges
 
@@ -62,15 +63,16 @@ def _error(found: Forecast, edges: bool) -> float:
     """What ways are compared by.
 
     Forecasts of tables know how far to shrink. Real variables lean to one side by unknown amounts,
-    and all pair tables at once were as far off as midway between shrunk and plain errors.
+    and where noise rules, all pair tables at once were midway between shrunk and plain errors.
     """
     if found.expected_error is None:
         return math.inf
     if found.answers in _SPARSE:
         return found.expected_error * _UNSEEN
-    if edges or found.answers is not Answers.EVERYTHING or found.plain_error is None:
+    plain = found.plain_error or 0.0
+    if edges or found.answers is not Answers.EVERYTHING or plain < _RULED * found.expected_error:
         return found.expected_error
-    return math.sqrt(found.expected_error * max(found.plain_error, found.expected_error))
+    return math.sqrt(found.expected_error * plain)
 
 
 def _best(found: Sequence[Forecast], edges: bool) -> Forecast:
