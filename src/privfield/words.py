@@ -7,7 +7,7 @@ import math
 
 def counted(number: int, noun: str) -> str:
     """ "1 row", "5,000 rows"."""
-    return f"{number:,} {noun}{'s' * (number != 1)}"
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def is_number(text: str) -> bool:

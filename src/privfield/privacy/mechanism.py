@@ -71,7 +71,7 @@ class Mechanism(ABC, Generic[R]):
     @property
     @abstractmethod
     def title(self) -> str:
-        """What is released, as the ledger says it."""
+        """What is released, as the ledger says it. A job is known by it too: it stays as it is."""
 
     @property
     def protects(self) -> Unit:

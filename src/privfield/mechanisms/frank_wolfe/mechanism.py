@@ -28,12 +28,7 @@ from privfield.mechanisms.frank_wolfe.steps import (
     selection_scale,
     weight_of_step,
 )
-from privfield.mechanisms.frank_wolfe.trajectory import (
-    NOT_PROVED,
-    Trajectory,
-    add_vertex,
-    regressions_text,
-)
+from privfield.mechanisms.frank_wolfe.trajectory import NOT_PROVED, Trajectory, add_vertex
 from privfield.privacy.budgets import NON_PRIVATE, ZCDP, ApproxDP, Budget, NonPrivate, PureDP
 from privfield.privacy.laws import Law, Whole
 from privfield.privacy.mechanism import Mechanism, Run
@@ -165,7 +160,7 @@ class FrankWolfe(Mechanism[Trajectory]):
     @property
     def title(self) -> str:
         """How many regressions."""
-        return f"Frank–Wolfe for {regressions_text(self.regressions.count, self.kind)}"
+        return f"Frank–Wolfe for {self.regressions.count} {self.kind} regressions"
 
     def request(self) -> dict[str, Any]:
         """Which regressions, of whom, and how many steps."""

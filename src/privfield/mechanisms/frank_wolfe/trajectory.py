@@ -75,11 +75,11 @@ class Trajectory(Released):
 
     def __repr__(self) -> str:
         steps, regressions = self.chosen.shape
-        about = f"{regressions_text(regressions, self.kind)}, {counted(steps, 'step')}"
+        about = f"{_regressions(regressions, self.kind)}, {counted(steps, 'step')}"
         return self._shown(f"Trajectory: {about}")
 
 
-def regressions_text(count: int, kind: str) -> str:
+def _regressions(count: int, kind: str) -> str:
     """How many of which kind: "10 Ising regressions", "1 regression"."""
     return counted(count, kind if kind == "regression" else f"{kind} regression")
 

@@ -172,8 +172,7 @@ class PseudolikelihoodGradients(Additive[PseudolikelihoodTrajectory]):
     @property
     def title(self) -> str:
         """How many gradients."""
-        size = counted(len(self.names), "variable")
-        return f"{counted(self.settings[0], 'noisy gradient')} of {size}"
+        return f"{self.settings[0]} noisy gradients of {len(self.names)} variables"
 
     def request(self) -> dict[str, Any]:
         """Schema, names, steps and noise."""

@@ -189,7 +189,7 @@ class StochasticGradients(Mechanism[SGDTrajectory]):
     @property
     def title(self) -> str:
         """How many steps."""
-        return f"{counted(int(self.steps), 'step')} of private SGD"
+        return f"{int(self.steps)} steps of private SGD"
 
     def request(self) -> dict[str, Any]:
         """Schema, cliques, steps and noise."""

@@ -40,7 +40,6 @@ from privfield.privacy.randomness import Randomness
 from privfield.privacy.rounding import sqrt_above
 from privfield.privacy.terms import Terms
 from privfield.schema import Ordered, Schema, check_schema
-from privfield.words import counted
 
 FIRST = Fraction(1, 10)  # of ρ, for the counts of levels
 SINGLES = GRID // 2  # how many times the noise of products that of first moments is divided by
@@ -144,7 +143,7 @@ class ItemScores(Mechanism[ItemSums]):
     @property
     def title(self) -> str:
         """How many variables."""
-        return f"scores of {counted(len(self.schema), 'item')} with {self.noises[0].name} noise"
+        return f"scores of {len(self.schema)} items with {self.noises[0].name} noise"
 
     def request(self) -> dict[str, Any]:
         """Schema, scores and noise."""

@@ -26,7 +26,6 @@ from privfield.privacy.noise import NoiseLaw, noise_in
 from privfield.privacy.randomness import Randomness
 from privfield.privacy.terms import Terms
 from privfield.schema import Schema
-from privfield.words import counted
 
 
 def moment_sensitivity(
@@ -87,7 +86,7 @@ class SecondMoments(Additive[Moments]):
     def title(self) -> str:
         """How many variables."""
         law = self.priced[0]
-        return f"second moments of {counted(len(self.names), 'variable')} with {law.name} noise"
+        return f"second moments of {len(self.names)} variables with {law.name} noise"
 
     def request(self) -> dict[str, Any]:
         """Schema, names and noise."""
