@@ -12,14 +12,14 @@ from bernstein_setting import Cell, Results
 
 POPULATIONS = 5
 REPLICATIONS = {  # of each population
-    "random": 1,
+    "random": 5,
     "non-private": 1,
     "CGM": 5,
     "naive MLE": 5,
     "auto": 5,
     "naive MLE, tuned": 2,
     "NLBP, loopy": 1,
-    "auto, Gaussian": 1,
+    "auto, Gaussian": 5,
 }
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 EPSILONS = (0.05, 0.1, 0.5, 1.0)
@@ -31,6 +31,7 @@ STYLES = {  # dark to light in grey as well; markers and dashes differ too
     "auto": ("#56B4E9", "^", "-"),
     "auto, Gaussian": ("#88CCEE", "<", "-."),
     "CGM": ("#004488", "s", "-"),
+    "CGM, printed": ("#6699CC", "s", ":"),
     "naive MLE": ("#DDAA33", "d", "-"),
     "naive MLE, tuned": ("#BB7700", ".", ":"),
     "PSGD": ("#CC6677", "v", "-."),

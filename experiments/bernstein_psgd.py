@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
+from itertools import product
 from typing import Any
 
 from bernstein_setting import Cell, Results, sample
@@ -11,7 +13,9 @@ import privfield as pf
 from privfield.estimation.trajectories import mrf_from_sgd
 from privfield.learners.sgd import calm_pace, start_norm
 
-POPULATIONS = 3
+POPULATIONS = 5
+REPLICATIONS = 5  # of each population, as in the paper,
+_MOST_REPEATED = 10_000  # people; one of each where there are more, for the time that it takes
 AVERAGES = (0.0, 0.25, 0.5, 1.0)
 _TUNED_ON = 5  # a population that no other method sees
 _SAMPLE = 10_000  # rows that a step reads, where there are more
@@ -19,10 +23,11 @@ Settings = dict[str, Any]
 
 
 def private_sgd(results: Results, setting: Cell) -> None:
-    """Tune on one population, then run once on each of three others."""
+    """Tune on one population, then run on five others."""
     settings = tune(results, setting)
-    for population in range(POPULATIONS):
-        cell = Cell(setting.graph, setting.people, setting.epsilon, population, 0, setting.levels)
+    times = REPLICATIONS if setting.people <= _MOST_REPEATED else 1
+    for replication, population in product(range(times), range(POPULATIONS)):
+        cell = replace(setting, population=population, replication=replication)
         results.fit("PSGD", cell, lambda cell=cell: _trial(cell, settings))
 
 
@@ -79,5 +84,5 @@ def _learner(cell: Cell, settings: Settings, seed: int) -> pf.SGDLearner:
 
 def _trial(cell: Cell, settings: Settings) -> list[float]:
     start = time.process_time()
-    model = _learner(cell, settings, seed=1 + cell.population).model_
+    model = _learner(cell, settings, seed=1 + cell.population + 10 * cell.replication).model_
     return [cell.truth.kl_divergence(model), time.process_time() - start]

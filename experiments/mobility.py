@@ -1,6 +1,6 @@
 """The mobility study of Bernstein et al. (2017, Figure 3b) on public sessions, from our own runs.
 
-    python experiments/mobility.py all --runs 3    # docs/figures/bernstein/figure3b.*
+    python experiments/mobility.py all --runs 10    # docs/figures/bernstein/figure3b.*
 
 The wifi data of the paper were never published. Here are as many sessions of a news site as the
 paper has user-days (MSNBC page categories, UCI archive; ../shared/data/msnbc990928.zip or --data),
@@ -40,7 +40,7 @@ FOLDER = Path(__file__).resolve().parents[1] / "docs" / "figures" / "bernstein"
 SESSIONS = 124_399  # user-days of the paper
 LENGTH, NULL = 6, "off"
 EPSILONS = (0.003, 0.01, 0.03, 0.1, 0.5, 1.0)
-RUNS = {"auto": 10, "CGM": 10, "naive MLE": 10, "auto, Gaussian": 5, "PSGD": 2}
+RUNS = {"auto": 10, "CGM": 10, "naive MLE": 10, "auto, Gaussian": 10, "PSGD": 5}
 STEPS = (30, 100, 300, 1000)
 RATES = (1, 2)  # of the learner's own
 CLIPS = (0.5,)  # of the norm of every gradient at the start; 1 in the search over the others
@@ -55,7 +55,7 @@ STYLES = {  # dark to light in grey as well; markers and dashes differ too
     "PSGD": ("#CC6677", "v", ":"),
 }
 ABOUT = {
-    "command": "python experiments/mobility.py all --runs 3",
+    "command": "python experiments/mobility.py all --runs 10",
     "data": f"{SESSIONS:,} MSNBC sessions drawn by numpy default_rng(2017), first {LENGTH} pages",
     "fits": "method: {ε: [[held-out log-likelihood of a segment in nats, CPU-seconds], …]}",
     "seeds": "noise of ChainLearner afresh; PSGD insecure_seed 0 to tune, then 1, 2, …",
@@ -73,7 +73,8 @@ class Results:
     known: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.known = json.loads(self.path.read_text()) if self.path.exists() else {"about": ABOUT}
+        known = json.loads(self.path.read_text()) if self.path.exists() else {}
+        self.known = {**known, "about": ABOUT}
 
     def get(self, part: str, key: str, work: Callable[[], Any]) -> Any:
         """The value, computed if it is not there."""
