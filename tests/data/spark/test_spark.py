@@ -625,7 +625,7 @@ def run(name, *arguments):
     """A program beside this file, to its end."""
     line = [sys.executable, Path(__file__).with_name(name), *arguments]
     env = os.environ | {"JAVA_TOOL_OPTIONS": QUICK_JAVA}
-    return subprocess.run(line, capture_output=True, text=True, timeout=500, env=env)
+    return subprocess.run(line, capture_output=True, text=True, timeout=900, env=env)
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="finds executors in /proc")
