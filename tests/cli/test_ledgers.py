@@ -44,3 +44,7 @@ def test_a_demo_forgets_the_ledger_of_a_demo_only(tmp_path):
         else:
             forget_demo(path)
         assert path.exists() == stays
+    path.write_text("what somebody wrote")
+    with pytest.raises(pf.InputError, match=r"--output: .* is no ledger of a demo"):
+        forget_demo(path)
+    assert path.read_text() == "what somebody wrote"

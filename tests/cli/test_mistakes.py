@@ -279,7 +279,5 @@ def test_errors_about_models_name_their_files(call, desk):
     assert code == 2 and "privfield: 'first.pf': nothing is known about how far" in err
     code, _, err = call("pool", "first.pf", "b.pf", "-o", "all.pf")
     assert code == 2 and "privfield: 'first.pf' must be a model that carries" in err
-    other = pf.IsingModel(np.zeros((2, 2)), names=["first", "b"])
-    other.save("c.pf")
     code, _, err = call("compare", "none/first.pf", "b.pf")
     assert code == 2 and "MODEL: there is no file 'none/first.pf'" in err

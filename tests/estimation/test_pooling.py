@@ -1,6 +1,7 @@
 """Sites pooled: against one table with all people, brute force, and simulated noise."""
 
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -182,9 +183,16 @@ def test_names_of_levels_stay_and_must_be_in_one_order():
         assert pf.pool([one, two]).schema["b"].levels == ("no", "yes")
         with pytest.raises(pf.InputError, match=r"number 2 must have the levels .* 'b' differ"):
             pf.pool([one, site(["yes", "no"], learner)])
-    moments = [site(["no", "yes"], pf.IsingLearner) for _ in range(2)]
-    bare = pf.pool([moments[0], moments[1].measurements])
-    assert bare.schema["b"].levels == ("no", "yes")
+    for method in ("moments", "two-stage"):
+        kind = partial(pf.IsingLearner, method=method)
+        signs = kind(pf.ZCDP(1), names=["a", "b"]).fit(2 * rows.to_numpy(np.int8) - 1).model_
+        named = site(["no", "yes"], kind)
+        for sites in ([named, signs], [signs, named]):
+            assert pf.pool(sites).schema["b"].levels == ("no", "yes")
+        assert pf.pool([named, signs.measurements]).schema["b"].levels == ("no", "yes")
+    with pytest.raises(pf.InputError, match=r"number 2 must have the levels .* 'b' differ"):
+        schemas = [pf.Schema({"a": ["0", "1"], "b": list(each)}) for each in ("ny", "yn")]
+        pf.pool([pf.measure(rows.to_numpy(), s, [("a", "b")], pf.ZCDP(1)) for s in schemas])
 
 
 def test_the_card_says_whom_the_sites_speak_of():
@@ -213,29 +221,3 @@ def test_what_cannot_be_pooled_is_refused():
     with pytest.raises(pf.InputError, match="number 3 is the same release as number 1"):
         again = pf.measure(people(100, rng), SCHEMA, PAIRS, pf.ApproxDP(1, 1e-6))
         pf.pool([one, again, pf.estimate(one)], overlap=True)
-
-
-def test_levels_must_mean_the_same():
-    """A yes of one site must never be added to a no of another: neither tables nor moments."""
-    rng = np.random.default_rng()
-    budget, turned = pf.ApproxDP(1, 1e-6), pf.Schema({"a": ["yes", "no"], "b": ["no", "yes"]})
-    plain = pf.Schema({"a": ["no", "yes"], "b": ["no", "yes"]})
-    rows = [people(100, rng)[:, [0, 2]] for _ in range(3)]
-    for release in (
-        lambda data, schema: pf.measure(data, schema, [("a", "b")], budget),
-        lambda data, schema: (
-            pf.IsingLearner(budget, schema=schema, method="moments")
-            .fit(
-                pd.DataFrame(
-                    {n: np.array(schema[n].levels)[data[:, k]] for k, n in enumerate("ab")}
-                )
-            )
-            .model_
-        ),
-    ):
-        one, other = release(rows[0], plain), release(rows[1], turned)
-        with pytest.raises(pf.InputError, match=r"number 2 must have the levels .* 'a' differ"):
-            pf.pool([one, other])
-        pooled = pf.pool([one, release(rows[2], plain)])
-        assert [v.levels for v in pooled.schema.variables] == [("no", "yes")] * 2
-        assert 0 <= pooled.ask("P(a=yes)").estimate <= 1

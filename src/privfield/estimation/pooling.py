@@ -60,7 +60,7 @@ def pool(sites: Sequence[Any], *, names: Sequence[str] | None = None, overlap: b
     model = estimate(pooled)
     if isinstance(pooled, PooledItems) and all(isinstance(site, IsingModel) for site in sites):
         model = attach(model.to_ising(), measurements=pooled)
-    elif isinstance(model, IsingModel) and schema is not None and not schema.forbidden:
+    if isinstance(model, IsingModel) and schema is not None and not schema.forbidden:
         named = IsingModel(model.weights, model.field, schema=schema, stamp=model.stamp)
         model = attach(named, measurements=pooled)
     cards = [getattr(site, "card", None) for site in sites]

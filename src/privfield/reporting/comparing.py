@@ -212,7 +212,7 @@ def _page(found: Comparison) -> Content:
         "title": f"{first} and {second}: do they differ?",
         **banner(found.stamp),
         "lead": found.verdict(),
-        "nothing": HOPELESS if found.hopeless and not found.differ else None,
+        "nothing": found.verdict() if found.hopeless and not found.differ else None,
         "tiles": _tiles(found),
         "protected": [
             f"{name}: {text}"

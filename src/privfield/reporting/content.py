@@ -103,12 +103,12 @@ def _go_together(found: Findings) -> str:
     """Where private selection found pairs, and none of them has an interval."""
     pairs = [f"{edge.first} – {edge.second}" for edge in found.edges]
     shown = ", ".join(pairs[:_MOST_NAMED]) + ", …" * (len(pairs) > _MOST_NAMED)
+    which = "Whether they" if len(pairs) == 1 else "Which of them"
     return (
         f"Private selection chose {counted(len(pairs), 'pair')} of variables that seem to go "
-        f"together ({shown}). Which of them are linked directly, and how strongly, cannot be "
-        "learned from these numbers: links that the search may have missed would show in these "
-        "pairs. More records or a larger privacy budget would be needed, or all pairs "
-        "counted instead of chosen ones."
+        f"together ({shown}). {which} are linked directly, and how strongly, cannot be learned "
+        "from these numbers: links that the search may have missed would show there. More records "
+        "or a larger privacy budget would be needed, or all pairs counted instead of chosen ones."
     )
 
 

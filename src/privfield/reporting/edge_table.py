@@ -83,7 +83,7 @@ def _judged_together(level: float) -> str:
 def _left_out(found: Findings, weak: int) -> str:
     parts = []
     if weak:
-        parts.append(f"{weak:,} weaker edges are not listed.")
+        parts.append(f"Not listed: {counted(weak, 'weaker edge')}.")
     outside = found.edges.pairs - len(found.edges)
     if outside and found.intervals:
         parts.append(

@@ -121,14 +121,22 @@ def forget_demo(path: Path) -> None:
     from privfield.errors import InputError
     from privfield.privacy.ledger import Ledger, NoLedger
 
-    if path.exists():
+    if not path.exists():
+        return
+    jobs: list[str] = []
+    try:
         with suppress(NoLedger):
-            if [charge.job for charge in Ledger(path).charges()] not in ([], [_JOB]):
-                raise InputError(
-                    f"--output: {str(path)!r} is the ledger of a study, which remembers what was "
-                    "spent. Choose another folder."
-                )
-        path.unlink()
+            jobs = [charge.job for charge in Ledger(path).charges()]
+    except InputError:
+        raise InputError(
+            f"--output: {str(path)!r} is no ledger of a demo. Choose another folder."
+        ) from None
+    if jobs not in ([], [_JOB]):
+        raise InputError(
+            f"--output: {str(path)!r} is the ledger of a study, which remembers what was spent. "
+            "Choose another folder."
+        )
+    path.unlink()
 
 
 def true_model() -> IsingModel:
