@@ -179,6 +179,30 @@ def test_figure_2_of_bernstein_with_small_settings(tmp_path, monkeypatch, capsys
     assert (tmp_path / "results.json").read_text() == stored
 
 
+@pytest.mark.parametrize(
+    ("what", "drawn", "told"),
+    [
+        ("fig1", "figure1.png", "with nothing to tune"),
+        ("fig3a", "figure3a.png", "| naive MLE |"),
+        ("unfiltered", "unfiltered.png", "| er-0 |"),
+        ("consistency", None, "| er-0 |"),
+        ("psgd", None, None),
+    ],
+)
+def test_other_commands_of_bernstein_with_small_settings(
+    what, drawn, told, tmp_path, monkeypatch, capsys
+):
+    """Each runs to its end, and leaves the figure, the table and the trials that it is for."""
+    run(f"python experiments/bernstein.py {what}", monkeypatch, ["--quick", "--out", tmp_path])
+    assert drawn is None or (tmp_path / drawn).stat().st_size > 20_000
+    assert told is None or told in capsys.readouterr().out
+    if what == "psgd":
+        (kl, took), *_ = json.loads((tmp_path / "results.json").read_text())["fits"]["PSGD"][
+            "er-0 3000 1 3"
+        ].values()
+        assert 0 < kl < 10 and took > 0
+
+
 def test_the_papers_own_em_is_stopped_where_it_is_best(tmp_path, monkeypatch, capsys):
     """No number of rounds up to 30, by the public name, is closer; most are farther."""
     run("python experiments/bernstein.py printed", monkeypatch, ["--quick", "--out", tmp_path])

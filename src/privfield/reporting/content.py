@@ -74,11 +74,12 @@ def graph_page(
         if picture is not None and found.edges:
             page["network"] = _network(picture, found)
         page["edges"] = edge_table(found, picture)
-        if len(model.schema) > 1:
-            page["asking"] = asking(model, found.total if rows is None else rows, rows is not None)
+    answers = not found.hopeless or bool(found.edges.note)  # chosen pairs were counted well
+    if answers and len(model.schema) > 1:
+        page["asking"] = asking(model, found.total if rows is None else rows, rows is not None)
     page["centrality"] = None if central is None else centrality_table(central, level)
     page["marginals"] = _marginal_table(model, found.marginals, level)
-    fit = None if found.hopeless else _fit(found)
+    fit = _fit(found) if answers else None
     several = (_sites(card), _higher(model), fit)
     page["tables"] = [each for each in several if each is not None]
     page["methods"] = _methods(model, card, found, rows)
