@@ -203,6 +203,20 @@ def test_other_commands_of_bernstein_with_small_settings(
         assert 0 < kl < 10 and took > 0
 
 
+def test_figure_3b_of_bernstein_with_few_sessions(tmp_path, monkeypatch, capsys):
+    if not (ROOT.parent / "shared" / "data" / "msnbc990928.zip").exists():
+        pytest.skip("the MSNBC sequences are not there")
+    small = ["--runs", "1", "--sessions", "300", "--out", tmp_path]
+    run("python experiments/mobility.py all --runs 10", monkeypatch, small)
+    assert (tmp_path / "figure3b.png").stat().st_size > 20_000
+    assert "| CPU-s of a fit |" in capsys.readouterr().out
+
+
+def test_recovery_with_one_repetition(monkeypatch, capsys):
+    run("python experiments/recovery.py --repeats 10", monkeypatch, ["--repeats", "1"])
+    assert "1 repetitions each" in capsys.readouterr().out
+
+
 def test_the_papers_own_em_is_stopped_where_it_is_best(tmp_path, monkeypatch, capsys):
     """No number of rounds up to 30, by the public name, is closer; most are farther."""
     run("python experiments/bernstein.py printed", monkeypatch, ["--quick", "--out", tmp_path])
