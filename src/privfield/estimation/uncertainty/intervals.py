@@ -123,9 +123,8 @@ class Uncertainty(Counted):
         found = curves(self.judging, *where)
         ends = [end / 2 for end in found.interval(level)]
         chances = found.chance().tolist()
-        for number, (scope, known) in enumerate(
-            zip(pairs, measured(self.law, *where, level).tolist(), strict=True)
-        ):
+        told = measured(self.law, *where, level).tolist()  # by margins and noise alone
+        for number, (scope, known) in enumerate(zip(pairs, told, strict=True)):
             middle, low, high = (float(end[number]) for end in ends)
             rows[scope] = replace(
                 rows[scope], estimate=middle, low=low, high=high, p=chances[number]
