@@ -147,3 +147,10 @@ def test_other_cuts_are_other_requests_and_bad_ones_are_refused():
             Segments(*cut)
     with pytest.raises(pf.InputError, match="may weigh 65,536 transitions at most"):
         ChainTransitions(Terms(pf.PureDP(1)), states=STATES, limit=60_000, cut=Segments(6, 2))
+
+
+@pytest.mark.parametrize("null", [-1, 3])
+def test_a_null_that_is_no_state_is_refused_before_anything_is_read(null):
+    """Else a table is indexed beyond its end, for those sequences only that need filling up."""
+    with pytest.raises(pf.InputError, match=f"null must be the number of a state; got {null}"):
+        ChainTransitions(Terms(pf.PureDP(1)), states=STATES, cut=Segments(3, null))
