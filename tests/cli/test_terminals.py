@@ -163,19 +163,48 @@ def test_an_interrupted_run_without_a_ledger_is_not_called_free(monkeypatch):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_ending_a_sample_leaves_nothing_behind(study, tmp_path, number):
-    process = start(
-        *("sample", study / "model.pf", "-n", "1e9", "-o", tmp_path / "rows.csv"),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    while not list(tmp_path.iterdir()):  # the file that will take its place
-        assert process.poll() is None
-        time.sleep(0.05)
-    process.send_signal(number)
-    _, err = process.communicate(timeout=300)
+    line = ("sample", study / "model.pf", "-n", "1e9", "-o", tmp_path / "rows.csv")
+    with start(*line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        while not list(tmp_path.iterdir()):  # the file that will take its place
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.send_signal(number)
+        try:
+            _, err = process.communicate(timeout=300)
+        finally:
+            process.kill()
     assert process.returncode == 128 + number and "no file was written" in err
     assert not list(tmp_path.iterdir())
+
+
+DROPPED = """
+import os, signal, sys, time
+from privfield import cli
+
+class Resource:
+    def __del__(self):  # Python drops what is raised here
+        os.kill(os.getpid(), int(sys.argv[1]))
+        time.sleep(0.1)
+
+def run(given):
+    try:
+        Resource()
+        print("dropped", flush=True)
+        time.sleep(60)
+    except KeyboardInterrupt:
+        return cli.INTERRUPTED
+
+cli._run = run
+sys.exit(cli.main([]))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_that_arrives_in_a_destructor_still_ends_the_program(number):
+    program = [sys.executable, "-c", DROPPED, str(int(number))]
+    ended = subprocess.run(program, capture_output=True, text=True, timeout=300)
+    assert (ended.returncode, ended.stdout) == (128 + number, "dropped\n"), ended.stderr
+    assert ended.stderr == ""
 
 
 def test_a_reader_that_has_seen_enough_is_no_error(study):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 import traceback
 import warnings
 from collections.abc import Iterator, Sequence
@@ -86,6 +87,7 @@ def _options(
     """What holds for all commands."""
 
 
+_AGAIN = 0.05  # seconds until an interruption that Python dropped is sent again
 _USAGE: Any = typer.BadParameter.__mro__[1]  # click's UsageError, which typer may carry inside
 
 
@@ -111,13 +113,27 @@ def _leave_at_once(code: int) -> None:
 
 @contextmanager
 def _ended_like_ctrl_c() -> Iterator[list[int]]:
-    """Being told to end leaves as little behind as Ctrl-C does; gives the signals that came."""
+    """Being told to end leaves as little behind as Ctrl-C does; gives the signals that came.
+
+    Python drops an exception that is raised inside a destructor or a weak reference's callback. An
+    interruption that arrives there is sent again.
+    """
     came: list[int] = []
 
     def stop(number: int, _: Any) -> None:
         came.append(number)
         raise KeyboardInterrupt
 
+    def dropped(lost: Any) -> None:
+        if isinstance(lost.exc_value, KeyboardInterrupt):
+            number = came[-1] if came else signal.SIGINT
+            again = threading.Timer(_AGAIN, os.kill, [os.getpid(), number])
+            again.daemon = True
+            again.start()
+        else:
+            unraisable(lost)
+
+    unraisable, sys.unraisablehook = sys.unraisablehook, dropped
     before = {}
     for name in ("SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)
@@ -129,6 +145,7 @@ def _ended_like_ctrl_c() -> Iterator[list[int]]:
     try:
         yield came
     finally:
+        sys.unraisablehook = unraisable
         for number, handler in before.items():
             signal.signal(number, handler)
 
