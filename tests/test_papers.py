@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.signal
 
 import privfield as pf
 
@@ -293,7 +294,7 @@ def test_the_papers_own_em_is_stopped_where_it_is_best(tmp_path, monkeypatch, ca
 def test_proposition_4_in_kl_against_enumeration(graph, monkeypatch):
     """The covariance of indicators over all 2¹⁰ states; d/2N + b²·tr F⁺/N² without a ridge."""
     monkeypatch.syspath_prepend(str(ROOT / "experiments"))
-    from bernstein_consistency import expected_kl, information
+    from bernstein_consistency import expected_kl, information, least_kl
     from bernstein_setting import Cell, truth
 
     model = truth(graph, 2)
@@ -315,6 +316,30 @@ def test_proposition_4_in_kl_against_enumeration(graph, monkeypatch):
     assert expected_kl(cell, 0.0, noisy=False) == pytest.approx(free / 2e6)
     assert expected_kl(cell, 0.0) == pytest.approx(free / 2e6 + noise, rel=1e-3)
     assert expected_kl(cell, 1e12) == pytest.approx(expected_kl(cell, 1e13), rel=1e-3)  # θ = 0
+    least = least_kl(cell)
+    assert least["unbiased"] == pytest.approx(free / 2e6 + noise / 2, rel=1e-3)
+    looked = [expected_kl(cell, ridge) for ridge in np.geomspace(1e-2, 1e3, 400)]
+    assert least["ridge"] == pytest.approx(min(looked), rel=1e-3)
+    values, theta = information(graph, 2)
+    ridges = np.geomspace(1e-4, 1e8, 20_000)[:, None]
+    for name, extra in (("ridges", 2), ("law and ridges", 1)):
+        known, spread = 1e6 * values, 1e6 * values + extra * (len(edges) / 0.5) ** 2
+        each = known * (spread + (ridges * theta) ** 2) / (known + ridges) ** 2
+        assert least[name] == pytest.approx(each.min(axis=0).sum() / 2e6, rel=1e-3)
+
+
+@pytest.mark.parametrize("spread", [0.1, 1.0, 10.0])
+def test_information_of_laplace_noise_on_a_normal_count(spread):
+    """Between 1/(variance + b²), the bound, and 1/(variance + 2b²), that of normal noise; b = 1."""
+    x = np.linspace(-80, 80, 160_001)
+    step = x[1] - x[0]
+    normal = np.exp(-(x**2) / 2 / spread**2)
+    kernel = np.exp(-np.abs(x)) / 2
+    density = scipy.signal.fftconvolve(normal / normal.sum(), kernel, "same")
+    slope = np.gradient(density, step)
+    held = density > 1e-12
+    found = (slope[held] ** 2 / density[held]).sum() * step
+    assert 1 / (spread**2 + 2) < found < 1 / (spread**2 + 1)
 
 
 class Accepted(Exception):
