@@ -10,10 +10,12 @@
 Rows come from random sparse three-wise models. Errors of releases are against the rows' own means,
 those of monomials against the model. Every method sees the same rows; numbers are means over
 repetitions. `python benchmarks/parities.py releases` makes one table only (also: learning, orders,
-shares, speed). OMP_NUM_THREADS=1 keeps it to one core. `--quick` tries all of it on few rows.
+shares, speed). OMP_NUM_THREADS=1 keeps it to one core. `--quick` tries all of it on few rows. What
+the figure shows is kept beside it, in parities.json.
 """
 
 import argparse
+import json
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +27,11 @@ from privfield.kernels.walsh_hadamard import transform
 from privfield.mechanisms.parities.answers import count_sets
 
 FIGURES = Path(__file__).parents[1] / "docs" / "figures"
+ABOUT = {
+    "command": "python benchmarks/parities.py releases learning",
+    "errors": "by p and method, a mean for each number of rows; null: not for so many variables",
+    "seeds": "models and rows: numpy default_rng(p); noise afresh",
+}
 ORDER = 3
 METHODS = ("gaussian", "pmw", "sepfem")
 RELEASE_RHO = 0.5
@@ -340,21 +347,38 @@ def speed(p, rounds, rows=3_000):
 # -- the figure ------------------------------------------------------------------------------------
 
 
-def draw(scope, released, learned, folder):
+def keep(path, **found):
+    """Put (rows, repetitions, errors) of a table where the figure is; all that is kept."""
+    known = json.loads(path.read_text()) if path.exists() else {"about": ABOUT}
+    for name, (rows, turns, curves) in found.items():
+        errors = {
+            p: {
+                method: [None if np.isnan(e) else round(e, 5) for e in each]
+                for method, each in by_method.items()
+            }
+            for p, by_method in curves.items()
+        }
+        known[name] = {"rows": rows, "repetitions": turns, "errors": errors}
+    path.write_text(json.dumps(known, ensure_ascii=False, indent=1) + "\n")
+    return known
+
+
+def draw(known, folder):
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(2, 3, figsize=(11, 6.2), sharey="row", layout="constrained")
-    for axis, (p, curves) in zip(axes[0], released.items(), strict=True):
-        rows = scope.release_rows
+    rows, errors = known["releases"]["rows"], known["releases"]["errors"]
+    for axis, (p, found) in zip(axes[0], errors.items(), strict=True):
+        curves = {name: np.array(each, float) for name, each in found.items()}
         panel(axis, rows, curves, f"parities of up to {ORDER}, p = {p}, ρ = {RELEASE_RHO:g}")
         guide(axis, rows, curves["gaussian"], -1, "1/n", anchor=-1)
         if not np.isnan(curves["pmw"]).all():
             guide(axis, rows, curves["pmw"], -1 / 2, "1/√n:\nbound of pmw")
-    for axis, (p, curves) in zip(axes[1], learned.items(), strict=True):
-        rows = scope.learn_rows
+    rows, errors = known["learning"]["rows"], known["learning"]["errors"]
+    for axis, (p, curves) in zip(axes[1], errors.items(), strict=True):
         panel(axis, rows, curves, f"maximal monomials, p = {p}, ρ = {LEARN_RHO:g}")
         guide(axis, rows, curves["Algorithm 5"], -2 / 9, "n^(−2/9): bound\nof the paper")
     for axis in axes[:, 0]:
@@ -397,16 +421,22 @@ def main():
     if unknown := set(given.tables) - set(names):
         parser.error(f"no such table: {', '.join(sorted(unknown))}")
     wanted, scope = given.tables or names, QUICK if given.quick else Scope()
-    released = releases(scope) if "releases" in wanted else None
-    learned = learning(scope) if "learning" in wanted else None
+    known = {}
+    kept = given.out / "parities.json"
+    if "releases" in wanted:
+        found = (scope.release_rows, scope.release_turns, releases(scope))
+        known = keep(kept, releases=found)
+    if "learning" in wanted:
+        found = (scope.learn_rows, scope.learn_turns, learning(scope))
+        known = keep(kept, learning=found)
     if "orders" in wanted:
         orders(scope.order_rows, scope.order_turns)
     if "shares" in wanted:
         shares(scope.share_rows, scope.share_turns)
     if "speed" in wanted:
         speed(scope.weights_size, scope.weights_rounds)
-    if released and learned:
-        draw(scope, released, learned, given.out)
+    if {"releases", "learning"} <= {*known}:
+        draw(known, given.out)
 
 
 if __name__ == "__main__":

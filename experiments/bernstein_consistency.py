@@ -13,8 +13,8 @@ from functools import cache
 from itertools import product
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 from bernstein_setting import Cell, Results, fit, truth
+from scipy.optimize import minimize_scalar
 
 from privfield.estimation.tables.observed import priors
 from privfield.inference.engine import Engine

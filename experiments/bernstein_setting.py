@@ -49,7 +49,7 @@ def truth(graph: str, levels: int = 10) -> pf.MarkovRandomField:
 
 
 def _edges(graph: str, rng: np.random.Generator) -> Edges:
-    """Chains of an order ("chain3"), or "er-0", "er-1", …: connected Erdős–Rényi graphs that came."""
+    """Chains of an order ("chain3"), or "er-0", "er-1", …: connected Erdős–Rényi graphs."""
     pairs = list(combinations(range(10), 2))
     if graph.startswith("chain"):
         return [(a, b) for a, b in pairs if b - a <= int(graph.removeprefix("chain"))]

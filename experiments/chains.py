@@ -7,8 +7,8 @@
 The wifi data of the paper were never published. `figure` and `limit` use the MSNBC page-category
 sequences of the UCI archive instead (989,818 sessions, 17 states; a session is a person here); give
 the path of the zip, or put it at ../shared/data/msnbc990928.zip. Every fourth session is kept back.
-Noise is drawn afresh in every run. What `figure` computed is kept in chains.json, beside the figure,
-and not computed again; `--sessions 300 --out FOLDER` tries it out.
+Noise is drawn afresh in every run. What `figure` computed is kept in chains.json, beside the
+figure, and not computed again; `--sessions 300 --out FOLDER` tries it out.
 """
 
 from __future__ import annotations
