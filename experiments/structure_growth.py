@@ -49,6 +49,12 @@ SIZES = {
     "triples": (10, 20, 30),  # 4,495 possible edges
 }
 QUICK_SIZES = {"ising": (5, 6), "levels": (4,), "triples": (6,)}
+ABOUT = {
+    "command": "python experiments/structure_growth.py",
+    "numbers": "rows for the exact graph, by kind of model and number of variables",
+    "runs": "{pool} blocks of each size; {draws} tables for each n of the rivals",
+    "seeds": f"numpy default_rng([p, {SEED}]) for models, [8, n] for rivals",
+}
 TARGET, FACTOR = 0.9, 1.15
 FIGURES = ROOT / "docs" / "figures"
 
@@ -255,12 +261,14 @@ def compute(sizes: dict[str, tuple[int, ...]], kept: Path, pool: int, draws: int
         "levels": lambda p: by_blocks(levels_case(p), (3,) * p, 2, pool),
         "triples": lambda p: by_blocks(triple_case(p), (2,) * p, 3, pool),
     }
+    if sizes:
+        results["about"] = {key: text.format(pool=pool, draws=draws) for key, text in ABOUT.items()}
     for kind, chosen in sizes.items():
         results[kind] = {}
         for p in chosen:
             numbers = studies[kind](p)
             results[kind][str(p)] = {name: float(value) for name, value in numbers.items()}
-            kept.write_text(json.dumps(results, indent=1) + "\n")
+            kept.write_text(json.dumps(results, ensure_ascii=False, indent=1) + "\n")
             print(f"{time.process_time() - start:.0f} CPU-s: {kind}, p = {p}", file=sys.stderr)
     return results
 
