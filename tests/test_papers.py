@@ -234,13 +234,19 @@ def test_other_commands_of_bernstein_with_small_settings(
         assert 0 < kl < 10 and took > 0
 
 
-def test_figure_3b_of_bernstein_with_few_sessions(tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize(
+    ("command", "once", "drawn", "told"),
+    [
+        (MOBILITY, "--runs", "figure3b.png", "| CPU-s of a fit |"),
+        (CHAINS, "--trials", "chains.png", "over 1 releases"),
+    ],
+)
+def test_chains_with_few_sessions(command, once, drawn, told, tmp_path, monkeypatch, capsys):
     if not (ROOT.parent / "shared" / "data" / "msnbc990928.zip").exists():
         pytest.skip("the MSNBC sequences are not there")
-    small = ["--runs", "1", "--sessions", "300", "--out", tmp_path]
-    run(MOBILITY, monkeypatch, small)
-    assert (tmp_path / "figure3b.png").stat().st_size > 20_000
-    assert "| CPU-s of a fit |" in capsys.readouterr().out
+    run(command, monkeypatch, [once, "1", "--sessions", "300", "--out", tmp_path])
+    assert (tmp_path / drawn).stat().st_size > 20_000
+    assert told in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("command", SMALL, ids=lambda command: command.split()[1])
@@ -250,16 +256,6 @@ def test_commands_of_zhang_with_small_settings(command, tmp_path, monkeypatch, c
     run(command, monkeypatch, shlex.split(more.format(tmp_path)))
     assert re.search(told, capsys.readouterr().out)
     assert drawn is None or (tmp_path / drawn).stat().st_size > 20_000
-
-
-def test_directed_chains_with_few_sessions(tmp_path, monkeypatch, capsys):
-    if not (ROOT.parent / "shared" / "data" / "msnbc990928.zip").exists():
-        pytest.skip("the MSNBC sequences are not there")
-    small = ["--trials", "1", "--sessions", "300", "--out", tmp_path]
-    run(CHAINS, monkeypatch, small)
-    assert (tmp_path / "chains.png").stat().st_size > 20_000
-    assert (tmp_path / "chains.md").read_text() in capsys.readouterr().out
-    assert len(json.loads((tmp_path / "chains.json").read_text())["runs"]) == 8
 
 
 @pytest.mark.parametrize("studies", PRISING_STUDIES)
