@@ -417,6 +417,8 @@ def main():
     parser.add_argument("--out", type=Path, default=FIGURES, help="where the figure goes")
     parser.add_argument("--quick", action="store_true", help="few rows, to try it out")
     given = parser.parse_args()
+    if given.quick and given.out == FIGURES:
+        parser.error("--quick asks for --out: its numbers are not for the page")
     names = ("releases", "learning", "orders", "shares", "speed")
     if unknown := set(given.tables) - set(names):
         parser.error(f"no such table: {', '.join(sorted(unknown))}")

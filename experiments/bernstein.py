@@ -197,13 +197,13 @@ def label_ends(axis: Any, study: Study, methods: Sequence[str], graph: str, epsi
 
 
 def trials(study: Study, methods: Sequence[str], graph: str, epsilon: float) -> str:
-    """How many trials a panel shows of each method: "25; PSGD 25, 25, 5"."""
+    """How many trials a panel shows: most methods, then others; by N where it differs."""
     shared: dict[str, list[str]] = {}
     for method in methods:
         sizes = [collect(study, method, graph, n, epsilon).size for n in study.sizes]
         counted = [str(size) for size in sizes if size]
-        told = counted[0] if len({*counted}) == 1 else ", ".join(counted)
-        shared.setdefault(told, []).append(method)
+        told = ", ".join(counted[:1] if len({*counted}) == 1 else counted)
+        shared.setdefault(told or "0", []).append(method)
     most = max(shared, key=lambda told: len(shared[told]))
     others = [f"{', '.join(names)}: {told}" for told, names in shared.items() if told != most]
     return "\n".join([f"trials: {most}", *others])

@@ -319,6 +319,8 @@ def main() -> None:
     parser.add_argument("--sessions", type=int, help="of the figure (all)")
     parser.add_argument("--out", type=Path, default=FIGURES, help="where the figure goes")
     chosen = parser.parse_args()
+    if chosen.sessions and chosen.out == FIGURES:
+        parser.error("--sessions asks for --out: its numbers are not for the page")
     if chosen.what == "compare":
         compare(chosen.trials)
     elif chosen.what == "limit":

@@ -375,6 +375,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=FIGURES, help="where figure and results go")
     parser.add_argument("--quick", action="store_true", help="small graphs, to try it out")
     options = parser.parse_args()
+    if options.quick and options.out == FIGURES:
+        parser.error("--quick asks for --out: its numbers are not for the page")
     offered = QUICK_SIZES if options.quick else SIZES
     sizes = {} if options.draw else {kind: offered[kind] for kind in options.kinds}
     pool, draws = (110, 2) if options.quick else (options.pool, options.draws)

@@ -208,6 +208,8 @@ def main():
     parser.add_argument("--quick", action="store_true", help="small networks, to try it out")
     parser.add_argument("--out", type=Path, default=FOLDER, help="where copies are kept")
     given = parser.parse_args()
+    if given.quick and given.out == FOLDER:
+        parser.error("--quick asks for --out: its copies are not for the page")
     copies, path = 1 if given.quick else given.copies, given.out / KEPT
     compute(given.studies, copies, given.large, path, given.quick)
     if THEIRS.exists():
