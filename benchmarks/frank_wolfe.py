@@ -5,9 +5,10 @@ comes in two forms: with one matrix for all nodes (their own column gets weight 
 node's design [z_-i, 1] made when it is visited, as the paper writes it. All choose without noise,
 so that only the gradients differ; the selection's own time stands beside. Times are CPU seconds
 with BLAS as it is set up (OMP_NUM_THREADS=1 for one core), the best of some turns. Memory is the
-peak of all arrays of a whole run, over the bytes of the coded rows.
+peak of all arrays of a whole run, over the bytes of the coded rows. `--quick` tries it out.
 """
 
+import argparse
 import time
 import tracemalloc
 
@@ -24,6 +25,11 @@ from privfield.privacy.randomness import Randomness
 from privfield.privacy.terms import Terms
 
 SIZES = ((10_000, 100), (100_000, 100), (10_000, 1000))
+GROWTH = (
+    ((12_500, 200), (25_000, 200), (50_000, 200)),
+    ((8192, 250), (8192, 500), (8192, 1000)),
+)
+QUICK_SIZES = ((500, 10), (1_000, 10))
 RADIUS = 2.0
 TURNS = 5
 
@@ -116,14 +122,14 @@ def memory(n, p):
     return peak / data.nbytes
 
 
-def speed_table():
+def speed_table(sizes):
     print("\nOne step of all nodes, CPU seconds\n")
     print(
         "| n | p | all at once | numpy, shared matrix | ratio | numpy, own designs | ratio "
         "| of GEMM rate | exact selection | memory |"
     )
     print("|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
-    for n, p in SIZES:
+    for n, p in sizes:
         data = signs(n, p)
         ours = our_step(data)
         nodes = min(p, 5 if n * p >= 10**7 else 50)
@@ -137,14 +143,11 @@ def speed_table():
         )
 
 
-def growth_table():
+def growth_table(series):
     print("\nCPU seconds of one step: linear in n, towards quadratic in p\n")
     print("| n | p | CPU-s | over the line above |")
     print("|---:|---:|---:|---:|")
-    for sizes in (
-        ((12_500, 200), (25_000, 200), (50_000, 200)),
-        ((8192, 250), (8192, 500), (8192, 1000)),
-    ):
+    for sizes in series:
         last = None
         for n, p in sizes:
             now = our_step(signs(n, p))
@@ -153,8 +156,11 @@ def growth_table():
 
 
 def main():
-    speed_table()
-    growth_table()
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="small tables, to try it out")
+    quick = parser.parse_args().quick
+    speed_table(QUICK_SIZES if quick else SIZES)
+    growth_table((QUICK_SIZES,) if quick else GROWTH)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,8 @@
     python benchmarks/ising.py accuracy        # or growth, crossover, speed
     python benchmarks/ising.py growth --figure docs/figures/ising_error.png
 
+With `--quick`, accuracy and growth are tried out on few rows.
+
 Data are cycles of weights ±0.4. The error is max |Ŵ − W|. The rival in speed lives in a
 virtual environment of its own, made on the first run under the folder given by --rivals.
 """
@@ -17,6 +19,7 @@ import sys
 import tempfile
 import time
 import venv
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -65,11 +68,11 @@ def errors(names: list[str], p: int, n: int, rho: float, runs: int) -> dict[str,
 # -- accuracy --------------------------------------------------------------------------------------
 
 
-def accuracy(runs: int) -> None:
+def accuracy(runs: int, sizes: Sequence[int] = (10_000, 100_000)) -> None:
     print(f"Cycle of 10, |W| = 0.4, replace-one: max |Ŵ − W|, mean ± standard error of {runs}.\n")
     print("| n, ρ |", " | ".join(LEARNERS), "| FW / as printed | moments / MLE |")
     print("|---|" + "---:|" * (len(LEARNERS) + 2))
-    for n in (10_000, 100_000):
+    for n in sizes:
         for rho in (0.05, 0.5):
             found = errors(list(LEARNERS), 10, n, rho, runs)
             mean = {name: float(np.mean(values)) for name, values in found.items()}
@@ -86,15 +89,24 @@ def accuracy(runs: int) -> None:
 # -- growth ----------------------------------------------------------------------------------------
 
 SHOWN = ("non-private MLE", "moments", "frank-wolfe")
+GROWTH: Mapping[str, Sequence[float]] = {
+    "n": (1000, 3000, 10_000, 30_000, 100_000),
+    "ρ": (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0),
+    "p": (5, 10, 20, 40, 80),
+    "p of rows needed": (5, 10, 20, 40),
+}
+QUICK_GROWTH: Mapping[str, Sequence[float]] = {
+    "n": (300, 1000),
+    "ρ": (0.03, 0.3),
+    "p": (4, 5),
+    "p of rows needed": (4, 5),
+}
 
 
-def growth(runs: int, figure: Path | None) -> None:
+def growth(runs: int, figure: Path | None, grid: Mapping[str, Sequence[float]] = GROWTH) -> None:
     panels: list[tuple[str, list[float], dict[str, list[float]]]] = []
-    for what, values in (
-        ("n", [1000, 3000, 10_000, 30_000, 100_000]),
-        ("ρ", [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0]),
-        ("p", [5, 10, 20, 40, 80]),
-    ):
+    for what in ("n", "ρ", "p"):
+        values = grid[what]
         curves: dict[str, list[float]] = {name: [] for name in SHOWN}
         for value in values:
             p, n, rho = (10, 10_000, 0.05)
@@ -107,14 +119,16 @@ def growth(runs: int, figure: Path | None) -> None:
         for k, value in enumerate(values):
             line = [f"{value:g}", *(f"{curves[name][k]:.4f}" for name in SHOWN)]
             print("|", " | ".join(line), "|", flush=True)
-    needed = rows_needed(runs)
+    needed = rows_needed(runs, [int(p) for p in grid["p of rows needed"]])
     if figure is not None:
         draw(panels, needed, figure)
 
 
-def rows_needed(runs: int, goal: float = 0.2, rho: float = 0.05) -> dict[str, list[float]]:
+def rows_needed(
+    runs: int, sizes: Sequence[int], goal: float = 0.2, rho: float = 0.05
+) -> dict[str, list[float]]:
     """The n at which the mean error crosses `goal`, between points of a grid of factors √2."""
-    sizes, found = (5, 10, 20, 40), {"moments": [], "frank-wolfe": []}  # type: ignore[var-annotated]
+    found: dict[str, list[float]] = {"moments": [], "frank-wolfe": []}
     print(f"\nrows needed for max |Ŵ − W| = {goal} at ρ = {rho}\n")
     print("| p | moments | frank-wolfe |\n|---:|---:|---:|")
     for p in sizes:
@@ -309,17 +323,31 @@ def speed(rivals: Path) -> None:
         print(f"| {solver} | {numbers} |", flush=True)
 
 
+def quick(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
+    """Tables and figure of a part, of next to nothing."""
+    if options.part == "accuracy":
+        accuracy(2, (1_000,))
+    elif options.part == "growth":
+        growth(1, options.figure, QUICK_GROWTH)
+    else:
+        parser.error("--quick is for accuracy and growth")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("part", nargs="?", choices=["accuracy", "growth", "crossover", "speed"])
     parser.add_argument("--runs", type=int, default=8)
     parser.add_argument("--figure", type=Path)
+    parser.add_argument("--quick", action="store_true", help="few rows: accuracy, growth")
     default = Path(tempfile.gettempdir()) / "privfield-rivals-sklearn"
     parser.add_argument("--rivals", type=Path, default=default)
     parser.add_argument("--inside", nargs=2, metavar=("SOLVER", "FOLDER"))
     options = parser.parse_args()
     if options.inside:
         run_inside(options.inside[0], Path(options.inside[1]))
+        return
+    if options.quick:
+        quick(parser, options)
         return
     if options.part in (None, "accuracy"):
         accuracy(options.runs)

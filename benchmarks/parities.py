@@ -10,11 +10,14 @@
 Rows come from random sparse three-wise models. Errors of releases are against the rows' own means,
 those of monomials against the model. Every method sees the same rows; numbers are means over
 repetitions. `python benchmarks/parities.py releases` makes one table only (also: learning, orders,
-shares, speed). OMP_NUM_THREADS=1 keeps it to one core.
+shares, speed). OMP_NUM_THREADS=1 keeps it to one core. `--quick` tries all of it on few rows. What
+the figure shows is kept beside it, in parities.json.
 """
 
-import sys
+import argparse
+import json
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -23,17 +26,16 @@ import privfield as pf
 from privfield.kernels.walsh_hadamard import transform
 from privfield.mechanisms.parities.answers import count_sets
 
-FIGURE = Path(__file__).parents[1] / "docs" / "figures" / "parities.png"
+FIGURES = Path(__file__).parents[1] / "docs" / "figures"
+ABOUT = {
+    "command": "python benchmarks/parities.py releases learning",
+    "errors": "by p and method, a mean for each number of rows; null: not for so many variables",
+    "seeds": "models and rows: numpy default_rng(p); noise afresh",
+}
 ORDER = 3
 METHODS = ("gaussian", "pmw", "sepfem")
 RELEASE_RHO = 0.5
-RELEASE_SIZES = (10, 16, 24)
-RELEASE_ROWS = (100, 300, 1_000, 3_000, 10_000, 30_000)
-RELEASE_TURNS = 3
 LEARN_RHO = 1.0
-LEARN_SIZES = (8, 10, 12)
-LEARN_ROWS = (1_000, 3_000, 10_000, 30_000, 100_000)
-LEARN_TURNS = 10
 LEARNERS = {
     "Algorithm 4": {"objective": "l1"},
     "Algorithm 5": {},
@@ -46,6 +48,40 @@ STYLES = (  # dark to light in grey as well; markers and dashes differ too
     ("#DDAA33", "d", "--"),
     ("#882255", "s", "-."),
     ("#88CCEE", "^", "-"),
+)
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Variables, rows and repetitions of every table."""
+
+    release_sizes: tuple[int, ...] = (10, 16, 24)
+    release_rows: tuple[int, ...] = (100, 300, 1_000, 3_000, 10_000, 30_000)
+    release_turns: int = 3
+    learn_sizes: tuple[int, ...] = (8, 10, 12)
+    learn_rows: tuple[int, ...] = (1_000, 3_000, 10_000, 30_000, 100_000)
+    learn_turns: int = 10
+    order_rows: tuple[int, ...] = (10_000, 100_000)
+    order_turns: int = 5
+    share_rows: tuple[int, ...] = (1_000, 10_000, 100_000)
+    share_turns: int = 6
+    weights_size: int = 16  # variables of multiplicative weights
+    weights_rounds: int = 600
+
+
+QUICK = Scope(
+    release_sizes=(6, 7, 8),
+    release_rows=(100, 300),
+    release_turns=1,
+    learn_sizes=(5, 6, 7),
+    learn_rows=(1_000, 10_000),
+    learn_turns=1,
+    order_rows=(1_000,),
+    order_turns=1,
+    share_rows=(1_000,),
+    share_turns=1,
+    weights_size=8,
+    weights_rounds=20,
 )
 
 
@@ -87,16 +123,16 @@ def release_error(method, data, exact):
     return float(np.abs(found.answers - exact).max())
 
 
-def releases():
+def releases(scope):
     """{p: {method: errors by number of rows}}."""
     print(f"\nLargest error over all parities of up to {ORDER}, ρ = {RELEASE_RHO}")
     header("p", "parities", "rows", *METHODS, "all answers 0", "CPU-seconds")
     curves = {}
-    for p in RELEASE_SIZES:
+    for p in scope.release_sizes:
         rng = np.random.default_rng(p)
-        models = [sparse_model(p, rng) for _ in range(RELEASE_TURNS)]
+        models = [sparse_model(p, rng) for _ in range(scope.release_turns)]
         curves[p] = {method: [] for method in METHODS}
-        for n in RELEASE_ROWS:
+        for n in scope.release_rows:
             errors, zero = {method: [] for method in METHODS}, []
             spent = dict.fromkeys(METHODS, 0.0)
             for model in models:
@@ -106,7 +142,7 @@ def releases():
                 for method in METHODS:
                     start = time.process_time()
                     errors[method].append(release_error(method, data, exact))
-                    spent[method] += (time.process_time() - start) / RELEASE_TURNS
+                    spent[method] += (time.process_time() - start) / scope.release_turns
             means = [float(np.mean(errors[method])) for method in METHODS]
             for method, mean in zip(METHODS, means, strict=True):
                 curves[p][method].append(mean)
@@ -118,7 +154,7 @@ def releases():
                 for method, mean in zip(METHODS, means, strict=True)
             )
             line(p, count_sets(p, ORDER), f"{n:,}", *cells, f"{np.mean(zero):.3f}", times)
-    slopes(RELEASE_ROWS, curves)
+    slopes(scope.release_rows, curves)
     return curves
 
 
@@ -136,16 +172,16 @@ def maximal_error(model, learner):
     return max(abs(found.get(m, 0.0) - model.coefficients[m]) for m in model.maximal_monomials)
 
 
-def learning():
+def learning(scope):
     """{p: {learner: errors by number of rows}}."""
     print(f"\nLargest error of a maximal monomial's coefficient, order {ORDER}, ρ = {LEARN_RHO}")
     header("p", "rows", *LEARNERS, "maximal found", "… wrongly")
     curves = {}
-    for p in LEARN_SIZES:
+    for p in scope.learn_sizes:
         rng = np.random.default_rng(p)
-        models = [sparse_model(p, rng) for _ in range(LEARN_TURNS)]
+        models = [sparse_model(p, rng) for _ in range(scope.learn_turns)]
         curves[p] = {name: [] for name in LEARNERS}
-        for n in LEARN_ROWS:
+        for n in scope.learn_rows:
             errors, hits, wrong = {name: [] for name in LEARNERS}, [], []
             for model in models:
                 data = model.sample(n, rng, method="independent")
@@ -163,16 +199,16 @@ def learning():
                 curves[p][name].append(mean)
             share, extra = f"{np.mean(hits):.0%}", f"{np.mean(wrong):.1f}"
             line(p, f"{n:,}", *[f"{m:.4f}" for m in means], share, extra)
-    slopes(LEARN_ROWS, curves)
-    rows_needed(curves)
+    slopes(scope.learn_rows, curves)
+    rows_needed(scope.learn_rows, curves)
     return curves
 
 
-def rows_needed(curves):
+def rows_needed(rows, curves):
     """How many times as many rows the printed split needs for the same error, by interpolation."""
     print("\nRows that the printed split needs over those of Algorithm 5, at the same error")
     header("p", "default share", "ρ in halves (theory: 2)")
-    logs, every = np.log(LEARN_ROWS), []
+    logs, every = np.log(rows), []
     for p, found in curves.items():
         printed = np.log(found["Algorithm 5, printed split"])
         ratios = []
@@ -180,7 +216,7 @@ def rows_needed(curves):
             ours = np.log(found[name])
             inside = (printed <= ours[0]) & (printed >= ours[-1])  # no extrapolation
             same = np.interp(-printed[inside], -ours, logs)
-            ratios.append(float(np.exp(np.mean(logs[inside] - same))))
+            ratios.append(float(np.exp(np.mean(logs[inside] - same))) if inside.any() else np.nan)
         every.append(ratios)
         line(p, *[f"{ratio:.2f}" for ratio in ratios])
     line("all", *[f"{ratio:.2f}" for ratio in np.exp(np.log(every).mean(axis=0))])
@@ -195,7 +231,7 @@ def slopes(rows, curves):
         line(p, *["–" if np.isnan(fit) else f"{fit:.2f}" for fit in fits])
 
 
-def shares(p=10, rows=(1_000, 10_000, 100_000), turns=6):
+def shares(rows, turns, p=10):
     """Errors of maximal monomials, and of all mean derivatives, by `query_share`."""
     print(f"\nHow much of ρ = {LEARN_RHO} for parity answers, p = {p}, order {ORDER}")
     header("rows", "error of", *[f"{share:.0%}" for share in SHARES])
@@ -244,7 +280,7 @@ def skewed_model(p, field, rng):
     return pf.PolynomialMRF(pairs | {(j,): field * float(signs[j]) for j in range(p)}, size=p)
 
 
-def orders(p=8, rows=(10_000, 100_000), fields=(0.0, 0.5, 1.0), turns=5):
+def orders(rows, turns, p=8, fields=(0.0, 0.5, 1.0)):
     """Algorithm 4 against 5: all monomials that are not maximal would be estimated alike, so pairs
     and triples that are maximal, apart, as variables get more skewed."""
     print(f"\nLargest error of a maximal monomial's coefficient, p = {p}, ρ = {LEARN_RHO}")
@@ -279,7 +315,7 @@ def orders(p=8, rows=(10_000, 100_000), fields=(0.0, 0.5, 1.0), turns=5):
 # -- speed -----------------------------------------------------------------------------------------
 
 
-def speed(p=16, rounds=600, rows=3_000):
+def speed(p, rounds, rows=3_000):
     """Medians of rounds and of transforms that take turns in one run."""
     data = np.random.default_rng(0).choice(np.array([-1, 1], np.int8), (rows, p))
     other = np.random.default_rng(1).random(1 << p)
@@ -311,23 +347,40 @@ def speed(p=16, rounds=600, rows=3_000):
 # -- the figure ------------------------------------------------------------------------------------
 
 
-def draw(released, learned):
+def keep(path, **found):
+    """Put (rows, repetitions, errors) of a table where the figure is; all that is kept."""
+    known = json.loads(path.read_text()) if path.exists() else {"about": ABOUT}
+    for name, (rows, turns, curves) in found.items():
+        errors = {
+            p: {
+                method: [None if np.isnan(e) else round(e, 5) for e in each]
+                for method, each in by_method.items()
+            }
+            for p, by_method in curves.items()
+        }
+        known[name] = {"rows": rows, "repetitions": turns, "errors": errors}
+    path.write_text(json.dumps(known, ensure_ascii=False, indent=1) + "\n")
+    return known
+
+
+def draw(known, folder):
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(2, 3, figsize=(11, 6.2), sharey="row", layout="constrained")
-    for axis, (p, curves) in zip(axes[0], released.items(), strict=True):
-        panel(
-            axis, RELEASE_ROWS, curves, f"parities of up to {ORDER}, p = {p}, ρ = {RELEASE_RHO:g}"
-        )
-        guide(axis, RELEASE_ROWS, curves["gaussian"], -1, "1/n", anchor=-1)
+    rows, errors = known["releases"]["rows"], known["releases"]["errors"]
+    for axis, (p, found) in zip(axes[0], errors.items(), strict=True):
+        curves = {name: np.array(each, float) for name, each in found.items()}
+        panel(axis, rows, curves, f"parities of up to {ORDER}, p = {p}, ρ = {RELEASE_RHO:g}")
+        guide(axis, rows, curves["gaussian"], -1, "1/n", anchor=-1)
         if not np.isnan(curves["pmw"]).all():
-            guide(axis, RELEASE_ROWS, curves["pmw"], -1 / 2, "1/√n:\nbound of pmw")
-    for axis, (p, curves) in zip(axes[1], learned.items(), strict=True):
-        panel(axis, LEARN_ROWS, curves, f"maximal monomials, p = {p}, ρ = {LEARN_RHO:g}")
-        guide(axis, LEARN_ROWS, curves["Algorithm 5"], -2 / 9, "n^(−2/9): bound\nof the paper")
+            guide(axis, rows, curves["pmw"], -1 / 2, "1/√n:\nbound of pmw")
+    rows, errors = known["learning"]["rows"], known["learning"]["errors"]
+    for axis, (p, curves) in zip(axes[1], errors.items(), strict=True):
+        panel(axis, rows, curves, f"maximal monomials, p = {p}, ρ = {LEARN_RHO:g}")
+        guide(axis, rows, curves["Algorithm 5"], -2 / 9, "n^(−2/9): bound\nof the paper")
     for axis in axes[:, 0]:
         axis.legend(frameon=False, fontsize=8, loc="lower left")
         axis.set_ylabel("largest error")
@@ -337,7 +390,7 @@ def draw(released, learned):
     ):
         axis.set_yticks(ticks, [str(tick) for tick in ticks])
         axis.yaxis.set_minor_formatter(matplotlib.ticker.NullFormatter())
-    figure.savefig(FIGURE, dpi=110)
+    figure.savefig(folder / "parities.png", dpi=110)
 
 
 def panel(axis, rows, curves, title):
@@ -359,17 +412,33 @@ def guide(axis, rows, errors, power, text, anchor=0):
 
 
 def main():
-    wanted = sys.argv[1:] or ["releases", "learning", "orders", "shares", "speed"]
-    released = releases() if "releases" in wanted else None
-    learned = learning() if "learning" in wanted else None
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("tables", nargs="*", help="releases, learning, orders, shares, speed (all)")
+    parser.add_argument("--out", type=Path, default=FIGURES, help="where the figure goes")
+    parser.add_argument("--quick", action="store_true", help="few rows, to try it out")
+    given = parser.parse_args()
+    if given.quick and given.out == FIGURES:
+        parser.error("--quick asks for --out: its numbers are not for the page")
+    names = ("releases", "learning", "orders", "shares", "speed")
+    if unknown := set(given.tables) - set(names):
+        parser.error(f"no such table: {', '.join(sorted(unknown))}")
+    wanted, scope = given.tables or names, QUICK if given.quick else Scope()
+    known = {}
+    kept = given.out / "parities.json"
+    if "releases" in wanted:
+        found = (scope.release_rows, scope.release_turns, releases(scope))
+        known = keep(kept, releases=found)
+    if "learning" in wanted:
+        found = (scope.learn_rows, scope.learn_turns, learning(scope))
+        known = keep(kept, learning=found)
     if "orders" in wanted:
-        orders()
+        orders(scope.order_rows, scope.order_turns)
     if "shares" in wanted:
-        shares()
+        shares(scope.share_rows, scope.share_turns)
     if "speed" in wanted:
-        speed()
-    if released and learned:
-        draw(released, learned)
+        speed(scope.weights_size, scope.weights_rounds)
+    if {"releases", "learning"} <= {*known}:
+        draw(known, given.out)
 
 
 if __name__ == "__main__":

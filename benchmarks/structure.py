@@ -3,6 +3,7 @@
     OMP_NUM_THREADS=1 python benchmarks/structure.py                # tables, ten CPU-minutes
     OMP_NUM_THREADS=1 python benchmarks/structure.py --rare         # symptoms that few people have
     OMP_NUM_THREADS=1 python benchmarks/structure.py --speed        # a million rows
+    OMP_NUM_THREADS=1 python benchmarks/structure.py --quick        # tables of next to nothing
 
 Random 3-regular Ising models of 100 variables, weights ±0.4, fresh graphs; min_weight 0.4, ε = 1,
 δ = 10⁻⁶, replace-one. Chances come from pools of independent blocks (structure_pools.py) and
@@ -15,6 +16,7 @@ import argparse
 import math
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -34,16 +36,33 @@ from privfield.mechanisms.graphs.block_plan import plan_blocks
 from privfield.mechanisms.graphs.margins import Step, covariances, stability, threshold_graph
 from privfield.privacy.adjacency import Adjacency
 
-P, WEIGHT, BUDGET = 100, 0.4, pf.ApproxDP(1, 1e-6)
-GRAPHS = tuple(range(1, 9))
+WEIGHT, BUDGET = 0.4, pf.ApproxDP(1, 1e-6)
 TARGETS = (0.9, 0.99)
-SMALL = (54, 64, 76, 90, 107, 127, 151, 180, 214, 255)  # rows of a block, for majorities
-LARGE = (430, 512, 609, 724, 861, 1024)  # for whole graphs in one block
-MAJORITY_BLOCKS = (41, 47, 53, 61, 69, 79, 91, 105, 121, 141)
-MODE_BLOCKS = (31, 33, 35, 37, 41, 45, 51, 61, 75, 91)
 STEP = Step(Fraction(-4), Fraction(4))  # of covariances, replace-one: stable_statistics.py
 
 Chance = Callable[[int, Case], float]  # of rows in a block
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Which graphs, and which sizes and numbers of blocks are looked at."""
+
+    p: int = 100
+    graphs: tuple[int, ...] = tuple(range(1, 9))
+    small: tuple[int, ...] = (54, 64, 76, 90, 107, 127, 151, 180, 214, 255)  # rows, for majorities
+    large: tuple[int, ...] = (430, 512, 609, 724, 861, 1024)  # rows, for whole graphs in a block
+    majority_blocks: tuple[int, ...] = (41, 47, 53, 61, 69, 79, 91, 105, 121, 141)
+    mode_blocks: tuple[int, ...] = (31, 33, 35, 37, 41, 45, 51, 61, 75, 91)
+
+
+QUICK = Scope(
+    p=20,
+    graphs=(1,),
+    small=(20, 40, 80, 160, 320),
+    large=(200, 400, 800),
+    majority_blocks=(41, 69),
+    mode_blocks=(31, 61),
+)
 
 
 def rows_needed(cases: list[Case], sizes: tuple[int, ...], chance: Chance) -> list[list[float]]:
@@ -54,22 +73,22 @@ def rows_needed(cases: list[Case], sizes: tuple[int, ...], chance: Chance) -> li
     ]
 
 
-def needed(blocks: int, whole: int) -> int:
+def needed(scope: Scope, blocks: int, whole: int) -> int:
     """Print the first tables; the rows that edge-majority needs for the first target."""
-    cases = [ising_case(P, seed, WEIGHT) for seed in GRAPHS]
-    majority, mode = {}, {}
-    for m in MAJORITY_BLOCKS:
-        found = rows_needed(cases, SMALL, lambda b, c, m=m: c.pool(b, blocks).majority(m, BUDGET))
+    cases = [ising_case(scope.p, seed, WEIGHT) for seed in scope.graphs]
+    small, large, majority, mode = scope.small, scope.large, {}, {}
+    for m in scope.majority_blocks:
+        found = rows_needed(cases, small, lambda b, c, m=m: c.pool(b, blocks).majority(m, BUDGET))
         majority[m] = m * np.array(found)
-    for m in MODE_BLOCKS:
-        found = rows_needed(cases, LARGE, lambda b, c, m=m: c.pool(b, whole).mode(m, BUDGET))
+    for m in scope.mode_blocks:
+        found = rows_needed(cases, large, lambda b, c, m=m: c.pool(b, whole).mode(m, BUDGET))
         mode[m] = m * np.array(found)
-    plain = np.array(rows_needed(cases, LARGE, lambda b, c: c.pool(b, whole).recovery))
+    plain = np.array(rows_needed(cases, large, lambda b, c: c.pool(b, whole).recovery))
     chosen = {
-        rule: plan_blocks(P, BUDGET, width=1.2, min_weight=WEIGHT, rule=rule)
+        rule: plan_blocks(scope.p, BUDGET, width=1.2, min_weight=WEIGHT, rule=rule)
         for rule in ("edge-majority", "mode")
     }
-    print(f"Rows for the exact graph with probability 0.9 and 0.99: {len(GRAPHS)} graphs together,")
+    print(f"Rows for the exact graph with probability 0.9 and 0.99: {len(cases)} graphs together,")
     print("in brackets the easiest and the hardest one.")
     print(f"Pools of {blocks} small and {whole} large blocks for each graph.\n")
     print("| | blocks | n for 0.9 | n for 0.99 | / non-private, 0.9 | 0.99 | planner, 0.9 |")
@@ -137,14 +156,14 @@ def correlation_chance(
     return float(release_chance(right, BUDGET).mean()), float((right >= 0).mean())
 
 
-def one_graph_by_blocks(seed: int, girth: int, pool: int) -> float:
+def one_graph_by_blocks(scope: Scope, seed: int, girth: int, pool: int) -> float:
     """Rows that edge-majority needs on this graph, with the planner's number of blocks."""
-    case, m = ising_case(P, seed, WEIGHT, girth), plan_blocks(P, BUDGET).blocks
-    sizes = SMALL[:8]
+    case, m = ising_case(scope.p, seed, WEIGHT, girth), plan_blocks(scope.p, BUDGET).blocks
+    sizes = scope.small[:8]
     return m * crossing(sizes, [case.pool(b, pool).majority(m, BUDGET) for b in sizes], TARGETS[0])
 
 
-def without_blocks(runs: int, pool: int) -> None:
+def without_blocks(scope: Scope, runs: int, pool: int) -> None:
     print("\nCovariances with a threshold, no blocks; the threshold halfway between the weakest")
     print("neighbours and the strongest others, which nobody would know; mean of", runs, "runs\n")
     print(
@@ -152,9 +171,9 @@ def without_blocks(runs: int, pool: int) -> None:
         "| not private, 0.9 | blocks, 0.9 |"
     )
     print("|---|---:|---:|---:|---:|---:|---:|---:|")
-    for girth, seeds in ((3, GRAPHS), (5, GRAPHS[:3])):
+    for girth, seeds in ((3, scope.graphs), (5, scope.graphs[:3])):
         for seed in seeds:
-            weights, sample = regular_ising(P, seed, WEIGHT, girth)
+            weights, sample = regular_ising(scope.p, seed, WEIGHT, girth)
             inside, outside = true_correlations(weights, sample)
             low, high = float(inside.min()), float(outside.max())
             name = f"{seed}, {'any' if girth == 3 else 'no triangles, squares'}"
@@ -163,7 +182,7 @@ def without_blocks(runs: int, pool: int) -> None:
                 cells += separable(weights, sample, (low + high) / 2, (low - high) / 2, runs)
             else:
                 cells += ["none", "never", "never", "never"]
-            cells.append(show(one_graph_by_blocks(seed, girth, pool)))
+            cells.append(show(one_graph_by_blocks(scope, seed, girth, pool)))
             print("|", " | ".join(cells), "|", flush=True)
 
 
@@ -186,10 +205,11 @@ def separable(
 # -- whole runs ------------------------------------------------------------------------------------
 
 
-def check(rows: int, runs: int) -> None:
+def check(scope: Scope, rows: int, runs: int) -> None:
     released = right = 0
     for seed in range(runs):
-        weights, sample = regular_ising(P, GRAPHS[seed % len(GRAPHS)], WEIGHT)
+        graph_seed = scope.graphs[seed % len(scope.graphs)]
+        weights, sample = regular_ising(scope.p, graph_seed, WEIGHT)
         data = sample(rows, np.random.default_rng([9, seed]))
         data = data[np.random.default_rng(seed).permutation(rows)]
         graph = pf.StructureLearner(BUDGET, width=1.2, min_weight=WEIGHT).fit(data).graph_
@@ -225,7 +245,8 @@ def rare(pool: int) -> None:
 
 
 def speed(rows: int) -> None:
-    _, sample = regular_ising(P, GRAPHS[0], WEIGHT)
+    p = Scope.p
+    _, sample = regular_ising(p, Scope.graphs[0], WEIGHT)
     data = np.concatenate([sample(100_000, np.random.default_rng(k)) for k in range(rows // 10**5)])
     times = {}
     for name, budget in (("not private", pf.NON_PRIVATE), ("all blocks", BUDGET)):
@@ -238,7 +259,7 @@ def speed(rows: int) -> None:
             pf.StructureLearner(budget, width=1.2, min_weight=WEIGHT).fit(data)
             runs.append((time.process_time() - start, time.perf_counter() - wall))
         times[name] = min(runs)
-    print(f"p = {P}, n = {rows:,}: best of 3\n")
+    print(f"p = {p}, n = {rows:,}: best of 3\n")
     print("| | CPU-s | wall s | ratio |\n|---|---:|---:|---:|")
     base = times["not private"][0]
     for name, (cpu, wall) in times.items():
@@ -254,7 +275,11 @@ def main() -> None:
     parser.add_argument("--whole", type=int, default=200, help="large blocks in a pool")
     parser.add_argument("--runs", type=int, default=40, help="runs without blocks")
     parser.add_argument("--check", type=int, default=24, help="whole runs of the learner")
+    parser.add_argument("--quick", action="store_true", help="one small graph, to try it out")
     options = parser.parse_args()
+    scope = Scope()
+    if options.quick:
+        scope, options.blocks, options.whole, options.runs, options.check = QUICK, 100, 62, 2, 1
     if options.speed:
         speed(options.rows)
         return
@@ -262,9 +287,9 @@ def main() -> None:
         rare(2 * options.blocks)
         return
     start = time.process_time()
-    rows = needed(options.blocks, options.whole)
-    without_blocks(options.runs, options.blocks)
-    check(rows, options.check)
+    rows = needed(scope, options.blocks, options.whole)
+    without_blocks(scope, options.runs, options.blocks)
+    check(scope, rows, options.check)
     print(f"\n{time.process_time() - start:.0f} CPU-seconds.")
 
 

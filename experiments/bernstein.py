@@ -32,6 +32,8 @@ from bernstein_drawing import (
     STYLES,
     Study,
     finish,
+    name_ends,
+    name_style,
     pyplot,
     save,
 )
@@ -122,6 +124,8 @@ def draw_figure2(study: Study, methods: Sequence[str]) -> str:
                 draw_curve(axis, study, method, graph, epsilon)
             axis.set(xscale="log", yscale="log", title=f"{title}, ε = {epsilon:g}")
             finish(axis, f"({next(letters)}) " + axis.get_title())
+            note = {"transform": axis.transAxes, "fontsize": 7, "color": "#555555"}
+            axis.text(0.03, 0.03, trials(study, drawn, graph, epsilon), va="bottom", **note)
             draw_ratios(below, study, graph, epsilon)
             rows += [row(study, methods, graph, epsilon, people) for people in study.sizes]
         axes[2 * k, 0].set_ylabel(KL)
@@ -154,9 +158,7 @@ def draw_ratios(axis: Any, study: Study, graph: str, epsilon: float) -> None:
         names = {"CGM": 0.0, "naive MLE, tuned": 0.2, "naive MLE": 0.4, "auto": 0.6, PRINTED: 0.8}
         for method, at in names.items():
             if method in study.results.fits:
-                colour = STYLES[method][0]
-                label = {"va": "center", "fontsize": 8, "color": colour}
-                axis.text(1.06, at, f"— {method}", transform=axis.transAxes, **label)
+                name_style(axis, method, at)
 
 
 def row(study: Study, methods: Sequence[str], graph: str, epsilon: float, people: int) -> str:
@@ -184,29 +186,27 @@ def draw_curve(axis: Any, study: Study, method: str, graph: str, epsilon: float)
 
 
 def label_ends(axis: Any, study: Study, methods: Sequence[str], graph: str, epsilon: float) -> None:
-    """Names beside the ends of the lines, apart from each other, right of the last panel."""
+    """Names beside the ends of the lines, right of the last panel."""
     ends = {}
     for method in methods:
         known = [n for n in study.sizes if collect(study, method, graph, n, epsilon).size]
         if known:
             value = np.median(collect(study, method, graph, known[-1], epsilon))
-            ends[method] = (known[-1], value)
-    low, high = axis.get_ylim()
-    place = -math.inf
-    for method, (n, value) in sorted(ends.items(), key=lambda each: each[1][1]):
-        at = (math.log(value) - math.log(low)) / (math.log(high) - math.log(low))
-        place = max(at, place + 0.075)
-        axis.annotate(
-            method,
-            xy=(n, value),
-            xytext=(1.06, place),
-            textcoords="axes fraction",
-            fontsize=8,
-            va="center",
-            color="#222222",
-            annotation_clip=False,
-            arrowprops={"arrowstyle": "-", "color": STYLES[method][0], "lw": 0.8},
-        )
+            ends[method] = (known[-1], float(value))
+    name_ends(axis, ends)
+
+
+def trials(study: Study, methods: Sequence[str], graph: str, epsilon: float) -> str:
+    """How many trials a panel shows: most methods, then others; by N where it differs."""
+    shared: dict[str, list[str]] = {}
+    for method in methods:
+        sizes = [collect(study, method, graph, n, epsilon).size for n in study.sizes]
+        counted = [str(size) for size in sizes if size]
+        told = ", ".join(counted[:1] if len({*counted}) == 1 else counted)
+        shared.setdefault(told or "0", []).append(method)
+    most = max(shared, key=lambda told: len(shared[told]))
+    others = [f"{', '.join(names)}: {told}" for told, names in shared.items() if told != most]
+    return "\n".join([f"trials: {most}", *others])
 
 
 def order(study: Study) -> Iterator[str]:
@@ -245,9 +245,9 @@ def summary(study: Study, methods: Sequence[str]) -> Iterator[str]:
 def figure_consistency(study: Study) -> str:
     """Naive MLE against Proposition 4, at the largest N and at ten times as many people."""
     people, few = study.sizes[-1], min(2, study.populations)
-    cells = [(g, people, study.populations) for g in GRAPHS] + [
-        (g, 10 * people, few) for g in GRAPHS
-    ]
+    graphs = ("chain1", *GRAPHS)
+    cells = [(g, people, study.populations, study.replications) for g in graphs]
+    cells += [(g, 10 * people, few, 1) for g in GRAPHS]
     found = consistency(study.results, cells, study.epsilons[-1], study.levels)
     return "\n".join(found)
 

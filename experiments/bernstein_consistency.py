@@ -7,12 +7,14 @@ F/N + 2b²/N²·I with F the Fisher information and b = |C|/ε, gives KL: near t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
+from itertools import product
 
 import numpy as np
 from bernstein_setting import Cell, Results, fit, truth
+from scipy.optimize import minimize_scalar
 
 from privfield.estimation.tables.observed import priors
 from privfield.inference.engine import Engine
@@ -21,6 +23,12 @@ from privfield.planning.theorems import proposition_4
 _STEP = 1e-3  # of a log-potential, for differences
 _UNPROJECTED = "naive MLE, not projected"
 _MOST_UNPROJECTED = 1_000_000  # people
+_BOUNDS = {
+    "ridge": "best ridge",
+    "ridges": "best ridge of each direction",
+    "unbiased": "unbiased, law of noise known",
+    "law and ridges": "law known, best ridge of each direction",
+}
 
 
 @cache
@@ -50,24 +58,50 @@ def expected_kl(cell: Cell, ridge: float, noisy: bool = True) -> float:
     return float((shrunk * (known + noise + (ridge * theta) ** 2)).sum() / 2 / cell.people)
 
 
+def least_kl(cell: Cell) -> dict[str, float]:
+    """What other readings of the same tables have at least, with the truth in hand.
+
+    "ridge": the best single one. "ridges": the best one for each direction, λ_i = c_i/(a_i·θ_i²),
+    with a_i people and variance c_i = a_i + 2b². "unbiased": the bound of Cramér and Rao for those
+    who know the law of the noise: Laplace's has the information 1/b², and that of a sum is at most
+    1/(a_i + b²) (Stam). "law and ridges": both.
+    """
+    values, theta = information(cell.graph, cell.levels)
+    known = cell.people * values
+    scale = len(cell.truth.cliques) / cell.epsilon
+    tried = minimize_scalar(lambda log: expected_kl(cell, np.exp(log)), bounds=(-7, 9))
+
+    def shrunk(noise: float) -> float:
+        spread = known + noise
+        found = known * theta**2 * spread / (known**2 * theta**2 + spread)
+        return float(found.sum() / 2 / cell.people)
+
+    return {
+        "ridge": float(tried.fun),
+        "ridges": shrunk(2 * scale**2),
+        "unbiased": float(((known + scale**2) / known).sum() / 2 / cell.people),
+        "law and ridges": shrunk(scale**2),
+    }
+
+
 def default_ridge(cell: Cell) -> float:
     """Of naive MLE, in counts: κ·b."""
     scale = len(cell.truth.cliques) / cell.epsilon
     return float(priors(cell.people, [cell.levels**2], [scale])[0] * scale)
 
 
-def ratios(results: Results, cell: Cell, trials: int) -> list[float]:
+def ratios(results: Results, cell: Cell, populations: int, replications: int) -> list[float]:
     """Naive MLE over non-private maximum likelihood: measured, as printed, in KL, with the ridge.
 
     Measured as medians, and as means without the projection, which the expectation is about; that
     is left out beyond a million people. Non-private maximum likelihood has the ridge 1/N, of one
     person.
     """
-    runs = [replace(cell, population=k) for k in range(trials)]
-    methods = ["naive MLE", "non-private"]
-    if cell.people <= _MOST_UNPROJECTED:
-        methods.append(_UNPROJECTED)
+    people = [replace(cell, population=k) for k in range(populations)]
+    runs = [replace(c, replication=k) for c, k in product(people, range(replications))]
+    methods = ["naive MLE"] + [_UNPROJECTED] * (cell.people <= _MOST_UNPROJECTED)
     kl = {method: [fit(results, method, each)[0] for each in runs] for method in methods}
+    kl["non-private"] = [fit(results, "non-private", each)[0] for each in people]
     model = cell.truth
     mu = np.concatenate([model.marginal(clique).ravel() for clique in model.cliques])
     cliques = len(model.cliques)
@@ -83,14 +117,22 @@ def ratios(results: Results, cell: Cell, trials: int) -> list[float]:
 
 
 def consistency(
-    results: Results, cells: list[tuple[str, int, int]], epsilon: float, levels: int
+    results: Results, cells: Sequence[tuple[str, int, int, int]], epsilon: float, levels: int
 ) -> Iterator[str]:
-    """The table; `cells` are graphs, numbers of people, and trials."""
+    """Two tables; `cells` are graphs, numbers of people, populations, and replications of each."""
     columns = ("N", "trials", "measured, median", "not projected, mean")
     told = ("mean squared error", "KL", "KL, with the ridge")
     yield f"| ε = {epsilon:g} | " + " | ".join((*columns, *told)) + " |"
     yield "|---|---:|---:|---:|---:|---:|---:|---:|"
-    for graph, people, trials in cells:
-        found = ratios(results, Cell(graph, people, epsilon, levels=levels), trials)
+    for graph, people, populations, replications in cells:
+        cell = Cell(graph, people, epsilon, levels=levels)
+        found = ratios(results, cell, populations, replications)
         shown = " | ".join(f"{ratio:.3g}" if np.isfinite(ratio) else "–" for ratio in found)
-        yield f"| {graph} | {people:,} | {trials} | {shown} |"
+        yield f"| {graph} | {people:,} | {populations * replications} | {shown} |"
+    yield f"\n| at least, ε = {epsilon:g} | N | " + " | ".join(_BOUNDS.values()) + " |"
+    yield "|---|---:|" + "---:|" * len(_BOUNDS)
+    for graph, people, *_ in cells:
+        cell = Cell(graph, people, epsilon, levels=levels)
+        least, plain = least_kl(cell), expected_kl(cell, 1.0, noisy=False)
+        shown = " | ".join(f"{least[name] / plain:.3g}" for name in _BOUNDS)
+        yield f"| {graph} | {people:,} | {shown} |"

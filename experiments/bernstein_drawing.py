@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -17,8 +18,8 @@ REPLICATIONS = {  # of each population
     "CGM": 5,
     "naive MLE": 5,
     "auto": 5,
-    "naive MLE, tuned": 2,
-    "NLBP, loopy": 1,
+    "naive MLE, tuned": 1,
+    "NLBP, loopy": 5,
     "auto, Gaussian": 5,
 }
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
@@ -92,3 +93,43 @@ def finish(axis: Any, title: str) -> None:
 def save(study: Study, shown: Any, name: str) -> None:
     """Write a figure."""
     shown.savefig(study.folder / name, dpi=140)
+
+
+def name_ends(axis: Any, ends: dict[str, tuple[float, float]]) -> None:
+    """Names right of a panel with logarithmic axes, beside the ends of their lines.
+
+    Lines that end within a marker of each other have one name: theirs, together.
+    """
+    low, high = (math.log(limit) for limit in axis.get_ylim())
+    groups: list[list[str]] = []
+    for name in sorted(ends, key=lambda each: ends[each][1]):
+        same = groups and ends[groups[-1][-1]][0] == ends[name][0]
+        if same and math.log(ends[name][1] / ends[groups[-1][-1]][1]) < 0.02 * (high - low):
+            groups[-1].append(name)
+        else:
+            groups.append([name])
+    top = -math.inf
+    for group in groups:
+        end = ends[group[len(group) // 2]]
+        half = 0.0375 * len(group)
+        place = max((math.log(end[1]) - low) / (high - low), top + half)
+        top = place + half
+        axis.annotate(
+            "\n".join(reversed(group)),
+            xy=end,
+            xytext=(1.06, place),
+            textcoords="axes fraction",
+            fontsize=8,
+            va="center",
+            color="#222222",
+            annotation_clip=False,
+            arrowprops={"arrowstyle": "-", "color": "#777777", "lw": 0.8, "relpos": (0, 0.5)},
+        )
+
+
+def name_style(axis: Any, method: str, at: float) -> None:
+    """A line of the method's style and its name, right of a panel at that height."""
+    colour, marker, dash = STYLES[method]
+    place = {"transform": axis.transAxes, "clip_on": False}
+    axis.plot([1.04, 1.12], [at, at], color=colour, marker=marker, ls=dash, ms=4, lw=1.6, **place)
+    axis.text(1.15, at, method, va="center", fontsize=8, color="#222222", transform=axis.transAxes)

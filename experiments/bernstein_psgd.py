@@ -14,8 +14,7 @@ from privfield.estimation.trajectories import mrf_from_sgd
 from privfield.learners.sgd import calm_pace, start_norm
 
 POPULATIONS = 5
-REPLICATIONS = 5  # of each population, as in the paper,
-_MOST_REPEATED = 10_000  # people; one of each where there are more, for the time that it takes
+REPLICATIONS = 5  # of each population, as in the paper
 AVERAGES = (0.0, 0.25, 0.5, 1.0)
 _TUNED_ON = 5  # a population that no other method sees
 _SAMPLE = 10_000  # rows that a step reads, where there are more
@@ -25,8 +24,7 @@ Settings = dict[str, Any]
 def private_sgd(results: Results, setting: Cell) -> None:
     """Tune on one population, then run on five others."""
     settings = tune(results, setting)
-    times = REPLICATIONS if setting.people <= _MOST_REPEATED else 1
-    for replication, population in product(range(times), range(POPULATIONS)):
+    for replication, population in product(range(REPLICATIONS), range(POPULATIONS)):
         cell = replace(setting, population=population, replication=replication)
         results.fit("PSGD", cell, lambda cell=cell: _trial(cell, settings))
 

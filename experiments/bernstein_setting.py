@@ -49,10 +49,10 @@ def truth(graph: str, levels: int = 10) -> pf.MarkovRandomField:
 
 
 def _edges(graph: str, rng: np.random.Generator) -> Edges:
-    """Third-order chain, or "er-0", "er-1", …: connected Erdős–Rényi graphs, as they come."""
+    """Chains of an order ("chain3"), or "er-0", "er-1", …: connected Erdős–Rényi graphs."""
     pairs = list(combinations(range(10), 2))
-    if graph == "chain3":
-        return [(a, b) for a, b in pairs if b - a <= 3]
+    if graph.startswith("chain"):
+        return [(a, b) for a, b in pairs if b - a <= int(graph.removeprefix("chain"))]
     while True:
         edges = [pair for pair in pairs if rng.random() < 0.35]
         found = networkx.Graph(edges)

@@ -7,8 +7,8 @@
 The wifi data of the paper were never published. `figure` and `limit` use the MSNBC page-category
 sequences of the UCI archive instead (989,818 sessions, 17 states; a session is a person here); give
 the path of the zip, or put it at ../shared/data/msnbc990928.zip. Every fourth session is kept back.
-Noise is drawn afresh in every run. What `figure` computed is kept in docs/figures/chains.json, and
-not computed again.
+Noise is drawn afresh in every run. What `figure` computed is kept in chains.json, beside the
+figure, and not computed again; `--sessions 300 --out FOLDER` tries it out.
 """
 
 from __future__ import annotations
@@ -71,12 +71,13 @@ def split(sessions: Any) -> tuple[Any, Any]:
 # -- figure 3b -------------------------------------------------------------------------------------
 
 
-def figure(path: Path, trials: int) -> None:
+def figure(path: Path, trials: int, most: int | None, folder: Path) -> None:
     """Holdout log-likelihood against ε: one release for all methods, kept in chains.json."""
     names, sessions = read_msnbc(path)
+    sessions = sessions.slice(0, most)
     states = StateSet.of(names)
     train, test = (SequenceSource(states, part).read() for part in split(sessions))
-    stored = FIGURES / "chains.json"
+    stored = folder / "chains.json"
     known = json.loads(stored.read_text()) if stored.exists() else {"about": ABOUT}
     if "tops" not in known:
         found = [ChainLearner(pf.NON_PRIVATE, states=names, limit=limit) for limit in (4, 65_536)]
@@ -94,12 +95,14 @@ def figure(path: Path, trials: int) -> None:
             print(epsilon, row, flush=True)
             with write_whole(stored) as file:
                 file.write((json.dumps(known, ensure_ascii=False, indent=1) + "\n").encode())
-    draw(runs, known["tops"], len(train))
-    write_table(runs, known["tops"], len(sessions), len(train))
+    draw(runs, known["tops"], len(train), folder)
+    write_table(runs, known["tops"], len(sessions), len(train), folder)
 
 
-def write_table(runs: dict[str, Any], tops: list[float], sessions: int, learned: int) -> None:
-    """docs/figures/chains.md."""
+def write_table(
+    runs: dict[str, Any], tops: list[float], sessions: int, learned: int, folder: Path
+) -> None:
+    """Write chains.md."""
     number = min(map(len, runs.values()))
     lines = ["# How well chains predict: holdout log-likelihood", ""]
     lines += ["    python experiments/chains.py figure", ""]
@@ -119,11 +122,11 @@ def write_table(runs: dict[str, Any], tops: list[float], sessions: int, learned:
         cells += [f"{top:.4f}" for top in tops]
         lines.append(f"| {epsilon} | " + " | ".join(cells) + " |")
     print("\n".join(lines))
-    (FIGURES / "chains.md").write_text("\n".join(lines) + "\n")
+    (folder / "chains.md").write_text("\n".join(lines) + "\n")
 
 
-def draw(runs: dict[str, Any], tops: list[float], people: int) -> None:
-    """Write docs/figures/chains.png."""
+def draw(runs: dict[str, Any], tops: list[float], people: int, folder: Path) -> None:
+    """Write chains.png."""
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -150,7 +153,7 @@ def draw(runs: dict[str, Any], tops: list[float], people: int) -> None:
         loc="left",
     )
     name_lines(axis, places, min(epsilons), left=True)
-    shown.savefig(FIGURES / "chains.png", dpi=150)
+    shown.savefig(folder / "chains.png", dpi=150)
 
 
 def name_lines(
@@ -313,11 +316,17 @@ def main() -> None:
     parser.add_argument("what", choices=("figure", "limit", "compare"))
     parser.add_argument("path", nargs="?", type=Path, default=MSNBC)
     parser.add_argument("--trials", type=int, default=10)
+    parser.add_argument("--sessions", type=int, help="of the figure (all)")
+    parser.add_argument("--out", type=Path, default=FIGURES, help="where the figure goes")
     chosen = parser.parse_args()
+    if chosen.sessions and chosen.out == FIGURES:
+        parser.error("--sessions asks for --out: its numbers are not for the page")
     if chosen.what == "compare":
         compare(chosen.trials)
+    elif chosen.what == "limit":
+        limit(chosen.path, chosen.trials)
     else:
-        {"figure": figure, "limit": limit}[chosen.what](chosen.path, chosen.trials)
+        figure(chosen.path, chosen.trials, chosen.sessions, chosen.out)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,8 @@ probability 0.9, by simulation; lower bounds are proved, for probability 2/3.
 
 Rivals see sums of x_i x_j. Selection takes the number of edges as known and picks so many pairs by
 the exponential mechanism; noisy moments take the best threshold as known. zCDP has the ρ that
-gives (ε, δ). The results are kept beside the figure; prints Markdown tables.
+gives (ε, δ). The results are kept beside the figure; prints Markdown tables. `--quick` tries it out
+on graphs of four to six variables.
 """
 
 from __future__ import annotations
@@ -42,13 +43,20 @@ from privfield.mechanisms.graphs.finders import LevelStructure, SpinStructure  #
 from privfield.planning.bounds import structure_pure, structure_zcdp  # noqa: E402
 
 BUDGET, WEIGHT, SEED = pf.ApproxDP(1, 1e-6), 0.4, 4
-SIZES = (10, 20, 50, 100, 200)
-LEVELS_SIZES = (10, 20, 50)
-TRIPLES_SIZES = (10, 20, 30)  # 4,495 possible edges
-KINDS = ("ising", "levels", "triples")
+SIZES = {
+    "ising": (10, 20, 50, 100, 200),
+    "levels": (10, 20, 50),
+    "triples": (10, 20, 30),  # 4,495 possible edges
+}
+QUICK_SIZES = {"ising": (5, 6), "levels": (4,), "triples": (6,)}
+ABOUT = {
+    "command": "python experiments/structure_growth.py",
+    "numbers": "rows for the exact graph, by kind of model and number of variables",
+    "runs": "{pool} blocks of each size; {draws} tables for each n of the rivals",
+    "seeds": f"numpy default_rng([p, {SEED}]) for models, [8, n] for rivals",
+}
 TARGET, FACTOR = 0.9, 1.15
-KEPT = ROOT / "docs" / "figures" / "structure_growth.json"
-FIGURE = ROOT / "docs" / "figures" / "structure_growth.png"
+FIGURES = ROOT / "docs" / "figures"
 
 NAMES = {
     "plain": "not private: regressions",
@@ -244,24 +252,23 @@ def rivals(p: int, draws: int) -> dict[str, float]:
 # -- all of it -------------------------------------------------------------------------------------
 
 
-def compute(kinds: list[str], pool: int, draws: int) -> dict[str, Any]:
-    """All numbers of these kinds; the others as they were kept."""
-    results = json.loads(KEPT.read_text()) if KEPT.exists() else {}
+def compute(sizes: dict[str, tuple[int, ...]], kept: Path, pool: int, draws: int) -> dict[str, Any]:
+    """All numbers of these kinds and sizes; other kinds as they were kept."""
+    results = json.loads(kept.read_text()) if kept.exists() else {}
     start = time.process_time()
-    studies: dict[str, tuple[tuple[int, ...], Callable[[int], dict[str, float]]]] = {
-        "ising": (
-            SIZES,
-            lambda p: by_blocks(ising_case(p), (2,) * p, 2, pool) | rivals(p, draws),
-        ),
-        "levels": (LEVELS_SIZES, lambda p: by_blocks(levels_case(p), (3,) * p, 2, pool)),
-        "triples": (TRIPLES_SIZES, lambda p: by_blocks(triple_case(p), (2,) * p, 3, pool)),
+    studies: dict[str, Callable[[int], dict[str, float]]] = {
+        "ising": lambda p: by_blocks(ising_case(p), (2,) * p, 2, pool) | rivals(p, draws),
+        "levels": lambda p: by_blocks(levels_case(p), (3,) * p, 2, pool),
+        "triples": lambda p: by_blocks(triple_case(p), (2,) * p, 3, pool),
     }
-    for kind in kinds:
-        sizes, study = studies[kind]
+    if sizes:
+        results["about"] = {key: text.format(pool=pool, draws=draws) for key, text in ABOUT.items()}
+    for kind, chosen in sizes.items():
         results[kind] = {}
-        for p in sizes:
-            results[kind][str(p)] = {name: float(value) for name, value in study(p).items()}
-            KEPT.write_text(json.dumps(results, indent=1) + "\n")
+        for p in chosen:
+            numbers = studies[kind](p)
+            results[kind][str(p)] = {name: float(value) for name, value in numbers.items()}
+            kept.write_text(json.dumps(results, ensure_ascii=False, indent=1) + "\n")
             print(f"{time.process_time() - start:.0f} CPU-s: {kind}, p = {p}", file=sys.stderr)
     return results
 
@@ -324,7 +331,7 @@ def draw(results: dict[str, Any], path: Path) -> None:
             va="center",
             fontsize=8.5,
         )
-    left.set_xlim(9, 900)
+    left.set_xlim(0.9 * sizes[0], 4.5 * sizes[-1])
     left.set_title("Yes/no variables on a cycle, weights ±0.4", fontsize=10, loc="left")
     kinds = {
         "levels": ("#009E73", "three levels"),
@@ -346,9 +353,9 @@ def draw(results: dict[str, Any], path: Path) -> None:
             va="center",
             fontsize=8.5,
         )
-    right.set_xlim(9, 130)
+    right.set_xlim(0.9 * sizes[0], 2.6 * max(int(p) for p in results["levels"]))
     right.set_title("Other models: stable, blocks (dashed: not private)", fontsize=10, loc="left")
-    for axes, ticks in ((left, sizes), (right, LEVELS_SIZES)):
+    for axes, ticks in ((left, sizes), (right, [int(p) for p in results["levels"]])):
         axes.set(xscale="log", yscale="log", xlabel="variables p")
         axes.set_xticks(ticks, [str(p) for p in ticks])
         axes.xaxis.set_minor_locator(NullLocator())
@@ -362,14 +369,20 @@ def draw(results: dict[str, Any], path: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--draw", action="store_true", help="only the figure, from kept results")
-    parser.add_argument("--kinds", nargs="+", default=KINDS, choices=KINDS, help="compute these")
+    parser.add_argument("--kinds", nargs="+", default=[*SIZES], choices=SIZES, help="compute these")
     parser.add_argument("--pool", type=int, default=300, help="independent blocks of each size")
     parser.add_argument("--draws", type=int, default=25, help="tables for each n of the rivals")
+    parser.add_argument("--out", type=Path, default=FIGURES, help="where figure and results go")
+    parser.add_argument("--quick", action="store_true", help="small graphs, to try it out")
     options = parser.parse_args()
-    kinds = [] if options.draw else options.kinds
-    results = compute(kinds, options.pool, options.draws)
+    if options.quick and options.out == FIGURES:
+        parser.error("--quick asks for --out: its numbers are not for the page")
+    offered = QUICK_SIZES if options.quick else SIZES
+    sizes = {} if options.draw else {kind: offered[kind] for kind in options.kinds}
+    pool, draws = (110, 2) if options.quick else (options.pool, options.draws)
+    results = compute(sizes, options.out / "structure_growth.json", pool, draws)
     tables(results)
-    draw(results, FIGURE)
+    draw(results, options.out / "structure_growth.png")
 
 
 if __name__ == "__main__":

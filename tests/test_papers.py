@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.signal
 
 import privfield as pf
 
@@ -149,12 +150,51 @@ def run(command, monkeypatch, more=()):
     spec.loader.exec_module(module)
 
 
-QUICK = ["python experiments/prising/figures.py all"]  # each figure, one after the other
+PRISING = "python experiments/prising/figures.py"
+PRISING_CHECK = "python experiments/prising/check.py"
+BERNSTEIN = "python experiments/bernstein.py"
+MOBILITY = "python experiments/mobility.py all --runs 10"
+CHAINS = "python experiments/chains.py figure"
+PRISING_STUDIES = ("", " density beta --large 2000000")
+BERNSTEIN_PARTS = [  # beside "fig2" and "printed"
+    ("fig1", "figure1.png", "with nothing to tune"),
+    ("fig3a", "figure3a.png", "| naive MLE |"),
+    ("unfiltered", "unfiltered.png", "| er-0 |"),
+    ("consistency", None, "| er-0 |"),
+    ("psgd", None, None),
+]
+SMALL = {  # each command of Zhang et al.'s page: what makes it small, what it draws and prints
+    "python benchmarks/frank_wolfe.py": ("--quick", None, r"\| 1,000 \| 10 \| [\d.]+ \| "),
+    "python benchmarks/ising.py accuracy": ("--quick", None, r"\| 1e\+03, 0.5 \| [\d.]+ ± "),
+    "python benchmarks/ising.py growth --figure docs/figures/ising_error.png": (
+        "--quick --figure {}/ising_error.png",
+        "ising_error.png",
+        r"\| 5 \| [\d,]+ \| [\d,]+ \|",
+    ),
+    "python benchmarks/parities.py": ("--quick --out {}", "parities.png", "triples, Algorithm 5"),
+    "python benchmarks/parity_oracle.py heldout": ("--quick", None, r"\| 8 \| 300 \| \d+ \| "),
+    "python benchmarks/structure.py": ("--quick", None, "n = [\\d,]+: [01] of 1 released"),
+    "python experiments/recovery.py --repeats 10": ("--repeats 1", None, "1 repetitions each"),
+    "python experiments/structure_growth.py": (
+        "--quick --out {}",
+        "structure_growth.png",
+        r"\| triples \| 6 \| \d+ \| [\d,]+ \|",
+    ),
+}
 
 
-@pytest.mark.parametrize("command", QUICK, ids=lambda command: command.split()[-1])
-def test_commands_with_small_settings_draw_their_figures(command, tmp_path, monkeypatch, capsys):
-    run(command, monkeypatch, ["--quick", "--out", tmp_path])
+def test_every_command_on_the_pages_is_run_to_its_end_by_a_test_below():
+    done = {*SMALL, MOBILITY, CHAINS, *(PRISING_CHECK + each for each in PRISING_STUDIES)}
+    done |= {f"{BERNSTEIN} {what}" for what in ("fig2", "printed", "all")}
+    done |= {f"{BERNSTEIN} {what}" for what, *_ in BERNSTEIN_PARTS}
+    left = {*commands()} - done
+    assert {each.rsplit(" ", 1)[0] for each in left} == {PRISING}  # all of them by "all"
+    assert done <= {*commands()}
+
+
+def test_figures_of_prising_with_small_settings(tmp_path, monkeypatch, capsys):
+    """Each, one after the other."""
+    run(f"{PRISING} all", monkeypatch, ["--quick", "--out", tmp_path])
     drawn = [path for path in tmp_path.glob("*.png") if path.stat().st_size > 5_000]
     assert drawn
     for path in drawn:
@@ -163,7 +203,7 @@ def test_commands_with_small_settings_draw_their_figures(command, tmp_path, monk
 
 def test_figure_2_of_bernstein_with_small_settings(tmp_path, monkeypatch, capsys):
     """Figure, table and raw results; a second run computes nothing anew."""
-    command = "python experiments/bernstein.py fig2"
+    command = f"{BERNSTEIN} fig2"
     run(command, monkeypatch, ["--quick", "--out", tmp_path])
     assert (tmp_path / "figure2.png").stat().st_size > 20_000
     first = capsys.readouterr()
@@ -179,21 +219,12 @@ def test_figure_2_of_bernstein_with_small_settings(tmp_path, monkeypatch, capsys
     assert (tmp_path / "results.json").read_text() == stored
 
 
-@pytest.mark.parametrize(
-    ("what", "drawn", "told"),
-    [
-        ("fig1", "figure1.png", "with nothing to tune"),
-        ("fig3a", "figure3a.png", "| naive MLE |"),
-        ("unfiltered", "unfiltered.png", "| er-0 |"),
-        ("consistency", None, "| er-0 |"),
-        ("psgd", None, None),
-    ],
-)
+@pytest.mark.parametrize(("what", "drawn", "told"), BERNSTEIN_PARTS)
 def test_other_commands_of_bernstein_with_small_settings(
     what, drawn, told, tmp_path, monkeypatch, capsys
 ):
     """Each runs to its end, and leaves the figure, the table and the trials that it is for."""
-    run(f"python experiments/bernstein.py {what}", monkeypatch, ["--quick", "--out", tmp_path])
+    run(f"{BERNSTEIN} {what}", monkeypatch, ["--quick", "--out", tmp_path])
     assert drawn is None or (tmp_path / drawn).stat().st_size > 20_000
     assert told is None or told in capsys.readouterr().out
     if what == "psgd":
@@ -203,23 +234,46 @@ def test_other_commands_of_bernstein_with_small_settings(
         assert 0 < kl < 10 and took > 0
 
 
-def test_figure_3b_of_bernstein_with_few_sessions(tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize(
+    ("command", "once", "drawn", "told"),
+    [
+        (MOBILITY, "--runs", "figure3b.png", "| CPU-s of a fit |"),
+        (CHAINS, "--trials", "chains.png", "over 1 releases"),
+    ],
+)
+def test_chains_with_few_sessions(command, once, drawn, told, tmp_path, monkeypatch, capsys):
     if not (ROOT.parent / "shared" / "data" / "msnbc990928.zip").exists():
         pytest.skip("the MSNBC sequences are not there")
-    small = ["--runs", "1", "--sessions", "300", "--out", tmp_path]
-    run("python experiments/mobility.py all --runs 10", monkeypatch, small)
-    assert (tmp_path / "figure3b.png").stat().st_size > 20_000
-    assert "| CPU-s of a fit |" in capsys.readouterr().out
+    run(command, monkeypatch, [once, "1", "--sessions", "300", "--out", tmp_path])
+    assert (tmp_path / drawn).stat().st_size > 20_000
+    assert told in capsys.readouterr().out
 
 
-def test_recovery_with_one_repetition(monkeypatch, capsys):
-    run("python experiments/recovery.py --repeats 10", monkeypatch, ["--repeats", "1"])
-    assert "1 repetitions each" in capsys.readouterr().out
+@pytest.mark.parametrize("command", SMALL, ids=lambda command: command.split()[1])
+def test_commands_of_zhang_with_small_settings(command, tmp_path, monkeypatch, capsys):
+    """To the end: the last row of the last table, and the figure, in a folder of its own."""
+    more, drawn, told = SMALL[command]
+    run(command, monkeypatch, shlex.split(more.format(tmp_path)))
+    assert re.search(told, capsys.readouterr().out)
+    assert drawn is None or (tmp_path / drawn).stat().st_size > 20_000
+
+
+@pytest.mark.parametrize("studies", PRISING_STUDIES)
+def test_the_comparison_with_the_authors_on_small_networks(studies, tmp_path, monkeypatch, capsys):
+    """Copies are kept where they are told to; compared, where the authors' files are here."""
+    small = ["--quick", "--out", tmp_path]
+    run(PRISING_CHECK + studies, monkeypatch, small)
+    lines = [json.loads(line) for line in (tmp_path / "check.jsonl").read_text().splitlines()]
+    found = {(line["study"], line["network"]): line["cells"] for line in lines}
+    assert ("density", "α = 0.9") in found and (("size", "n = 100") in found) == (not studies)
+    mean, deviation, _ = found["density", "α = 0.9"]["0.5"]["5"]
+    assert np.isfinite(mean) and deviation > 0
+    assert ("| density | " in capsys.readouterr().out) == THEIRS.exists()
 
 
 def test_the_papers_own_em_is_stopped_where_it_is_best(tmp_path, monkeypatch, capsys):
     """No number of rounds up to 30, by the public name, is closer; most are farther."""
-    run("python experiments/bernstein.py printed", monkeypatch, ["--quick", "--out", tmp_path])
+    run(f"{BERNSTEIN} printed", monkeypatch, ["--quick", "--out", tmp_path])
     found = json.loads((tmp_path / "results.json").read_text())["fits"]["CGM, printed"]
     (kept, _), *others = found["er-0 3000 1 3"].values()
     assert not others
@@ -236,7 +290,7 @@ def test_the_papers_own_em_is_stopped_where_it_is_best(tmp_path, monkeypatch, ca
 def test_proposition_4_in_kl_against_enumeration(graph, monkeypatch):
     """The covariance of indicators over all 2¹⁰ states; d/2N + b²·tr F⁺/N² without a ridge."""
     monkeypatch.syspath_prepend(str(ROOT / "experiments"))
-    from bernstein_consistency import expected_kl, information
+    from bernstein_consistency import expected_kl, information, least_kl
     from bernstein_setting import Cell, truth
 
     model = truth(graph, 2)
@@ -258,15 +312,39 @@ def test_proposition_4_in_kl_against_enumeration(graph, monkeypatch):
     assert expected_kl(cell, 0.0, noisy=False) == pytest.approx(free / 2e6)
     assert expected_kl(cell, 0.0) == pytest.approx(free / 2e6 + noise, rel=1e-3)
     assert expected_kl(cell, 1e12) == pytest.approx(expected_kl(cell, 1e13), rel=1e-3)  # θ = 0
+    least = least_kl(cell)
+    assert least["unbiased"] == pytest.approx(free / 2e6 + noise / 2, rel=1e-3)
+    looked = [expected_kl(cell, ridge) for ridge in np.geomspace(1e-2, 1e3, 400)]
+    assert least["ridge"] == pytest.approx(min(looked), rel=1e-3)
+    values, theta = information(graph, 2)
+    ridges = np.geomspace(1e-4, 1e8, 20_000)[:, None]
+    for name, extra in (("ridges", 2), ("law and ridges", 1)):
+        known, spread = 1e6 * values, 1e6 * values + extra * (len(edges) / 0.5) ** 2
+        each = known * (spread + (ridges * theta) ** 2) / (known + ridges) ** 2
+        assert least[name] == pytest.approx(each.min(axis=0).sum() / 2e6, rel=1e-3)
+
+
+@pytest.mark.parametrize("spread", [0.1, 1.0, 10.0])
+def test_information_of_laplace_noise_on_a_normal_count(spread):
+    """Between 1/(variance + b²), the bound, and 1/(variance + 2b²), that of normal noise; b = 1."""
+    x = np.linspace(-80, 80, 160_001)
+    step = x[1] - x[0]
+    normal = np.exp(-(x**2) / 2 / spread**2)
+    kernel = np.exp(-np.abs(x)) / 2
+    density = scipy.signal.fftconvolve(normal / normal.sum(), kernel, "same")
+    slope = np.gradient(density, step)
+    held = density > 1e-12
+    found = (slope[held] ** 2 / density[held]).sum() * step
+    assert 1 / (spread**2 + 2) < found < 1 / (spread**2 + 1)
 
 
 class Accepted(Exception):
     """The command line was understood."""
 
 
-@pytest.mark.parametrize("command", sorted({*commands()} - {*QUICK}))
-def test_long_commands_are_understood(command, monkeypatch):
-    """Up to the point where they would begin: no wrong argument, no missing import."""
+@pytest.mark.parametrize("command", commands())
+def test_commands_are_understood_as_they_stand(command, monkeypatch):
+    """Without what makes them small, up to the point where they would begin."""
 
     def parsed(self, args=None, namespace=None):
         real(self, args, namespace)

@@ -1,20 +1,22 @@
 """Algorithm 1 as printed against the PrIsing authors' own result files.
 
     python experiments/prising/check.py [size density epsilon beta blogs stand-in] [--copies 4]
-        [--large 60000]
+        [--large 60000] [--quick] [--out FOLDER]
 
 Each copy of a setting is what the authors ran once: a new random graph (or the one network of the
 blogs), 500 outcomes from 100 Glauber sweeps after a random start, their 500 draws of noise (they
 begin each run with R's set.seed(2k), so all settings share them), and the root over the real line.
 Networks of more edges than `--large` have one copy. Copies go to docs/figures/prising/check.jsonl,
 one line each; what is there is not run again. With the authors' files in ../shared/data/prising,
-how far they lie from the copies is printed, and every number that differs at 1%.
+how far they lie from the copies is printed, and every number that differs at 1%. `--quick` tries it
+out: few runs on small networks.
 """
 
 import argparse
 import csv
 import json
 import math
+from pathlib import Path
 
 import numpy as np
 from scipy.stats import norm
@@ -34,9 +36,10 @@ from setting import (
 
 from privfield.mechanisms.peers.as_printed import printed_constants, printed_runs
 
-KEPT = ROOT / "docs" / "figures" / "prising" / "check.jsonl"
+FOLDER, KEPT = ROOT / "docs" / "figures" / "prising", "check.jsonl"
 THEIRS = ROOT.parent / "shared" / "data" / "prising"
-RUNS = 500
+RUNS, QUICK_RUNS = 500, 20
+QUICK_NETWORKS = {"n = 100", "α = 0.9", "made up"}
 SIZES = (100, 500, 1000, 1500, 2000, 2500, 3000, 3500, 4000)
 POWERS = tuple(round(0.1 * k, 1) for k in range(1, 10))
 THREE = (5.0, 7.5, 10.0)
@@ -75,20 +78,23 @@ def settings():
     yield "stand-in-around", "made up", lambda _: made_up, around, SIX
 
 
-def compute(chosen, copies, large):
+def compute(chosen, copies, large, path, quick=False):
     """Fill the file."""
-    noise = authors_noise(RUNS)
-    done = {(line["study"], line["network"], line["copy"]) for line in kept()}
+    runs = QUICK_RUNS if quick else RUNS
+    noise = authors_noise(runs)
+    done = {(line["study"], line["network"], line["copy"]) for line in kept(path)}
     for copy in range(copies):
         for study, name, make, betas, epsilons in settings():
             if study.split("-e")[0].split("-a")[0] not in chosen or (study, name, copy) in done:
+                continue
+            if quick and name not in QUICK_NETWORKS:
                 continue
             network = make(copy)
             if copy and network.edges > large:
                 continue
             cells = {}
             for beta in betas:
-                states = studies(network, beta, RUNS, 100 + copy, sweeps=SWEEPS)
+                states = studies(network, beta, runs, 100 + copy, sweeps=SWEEPS)
                 mple = np.clip(roots(network.couplings, states), *SEARCHED)
                 cells[f"{beta:g}"] = {"inf": about(mple, beta)}
                 for epsilon in epsilons:
@@ -98,8 +104,8 @@ def compute(chosen, copies, large):
                         network.couplings, states, constants, noise * constants.scale
                     )
                     cells[f"{beta:g}"][f"{epsilon:g}"] = about(found, beta)
-            line = {"study": study, "network": name, "copy": copy, "runs": RUNS, "cells": cells}
-            with KEPT.open("a") as file:
+            line = {"study": study, "network": name, "copy": copy, "runs": runs, "cells": cells}
+            with path.open("a") as file:
                 file.write(json.dumps(line) + "\n")
             print(f"copy {copy}: {study}, {name}", flush=True)
 
@@ -110,11 +116,11 @@ def about(found, beta):
     return [float(f"{value:.5g}") for value in values]
 
 
-def kept():
+def kept(path=FOLDER / KEPT):
     """The lines of the file."""
-    if not KEPT.exists():
+    if not path.exists():
         return []
-    return [json.loads(line) for line in KEPT.read_text().splitlines()]
+    return [json.loads(line) for line in path.read_text().splitlines()]
 
 
 def theirs(folder=THEIRS):
@@ -199,11 +205,16 @@ def main():
     parser.add_argument("studies", nargs="*", default=names)
     parser.add_argument("--copies", type=int, default=4)
     parser.add_argument("--large", type=int, default=60_000, help="edges of what is run once")
+    parser.add_argument("--quick", action="store_true", help="small networks, to try it out")
+    parser.add_argument("--out", type=Path, default=FOLDER, help="where copies are kept")
     given = parser.parse_args()
-    compute(given.studies, given.copies, given.large)
+    if given.quick and given.out == FOLDER:
+        parser.error("--quick asks for --out: its copies are not for the page")
+    copies, path = 1 if given.quick else given.copies, given.out / KEPT
+    compute(given.studies, copies, given.large, path, given.quick)
     if THEIRS.exists():
         found = {}
-        for key, value, mine, p in compare(kept()):
+        for key, value, mine, p in compare(kept(path)):
             found.setdefault(key[0], []).append((p, value, mine, key))
         print("| study | numbers | p < 0.05 | p < 0.01 | smallest p | theirs / ours, median |")
         print("|---|---:|---:|---:|---:|---:|")

@@ -38,6 +38,7 @@ TITLES = {
     "blogs": "political blogs, 815 nodes",
 }
 MEAN, DEVIATION, MSE, ERROR = range(4)
+LEADER = {"arrowstyle": "-", "lw": 0.7, "shrinkA": 1, "shrinkB": 3, "relpos": (0, 0.5)}
 
 
 def finish(figure, plan, name):
@@ -95,11 +96,13 @@ def name_lines(axis, room=1.45):
         axis.annotate(
             text,
             (right, value),
-            xytext=(right * 1.06 if axis.get_xscale() == "log" else right * 1.03, y),
+            xytext=(18, y),
+            textcoords=("offset points", "data"),
             color=colour,
             fontsize=8,
             va="center",
             annotation_clip=False,
+            arrowprops={**LEADER, "color": colour},
         )
     left, end = axis.get_xlim()
     wide = right * room**3 if axis.get_xscale() == "log" else right + (room - 1) * (right - left)
