@@ -30,6 +30,11 @@ _MOST = 8  # choices
 _SURE = 1.5  # standard deviations of the noise in a test
 
 
+def _alike(triple: Scope, chosen: SelectedTriple) -> bool:
+    """Whether it is the chosen one or, where that was measured, shares a pair with it."""
+    return len(set(triple).intersection(chosen.scope)) > (1 if chosen.kept else 2)
+
+
 class TripleSearch:
     """Goes on where a search for edges ended; `tables` are exact, of all candidates.
 
@@ -64,18 +69,20 @@ class TripleSearch:
         """Choose triples beside these edges."""
         self.edges, self.pieces = [*edges], [*pieces]
         self._purse.cheapen()
-        able, misses = self._compare(), 0
+        able, misses = self._compare() if self._purse.affords([]) else [], 0
         while able and misses < _MISSES and len(self.choices) < _MOST and self._purse.affords([]):
             chosen = self._choose(able)
             self._tell(len(self.choices))
             del self._left[chosen.scope]
+            misses = 0 if chosen.kept else misses + 1
             if chosen.kept:
                 new = [pair for pair in pairs_of(chosen.scope) if pair not in self.edges]
                 self.pieces += self._purse.look([*new, chosen.scope])
                 self.edges += new
-                able, misses = self._compare(), 0
+            if chosen.kept and not self._room.is_slow:
+                able = self._compare()
             else:
-                able, misses = [triple for triple in able if triple in self._left], misses + 1
+                able = [t for t in able if not _alike(t, chosen)]
 
     def _compare(self) -> list[Scope]:
         """Those that may be chosen, compared with a model of everything released so far."""
@@ -90,15 +97,18 @@ class TripleSearch:
         return able
 
     def _beside(self) -> list[Scope]:
-        """Those left with two edges or three, as far as exact inference has room for the third."""
+        """Those left with two edges or three, as far as exact inference has room for the third.
+
+        Only those with three where inference is slow: each further pair takes a run of its own.
+        """
         known = set(self.edges)
         missing = {t: [pair for pair in pairs_of(t) if pair not in known] for t in self._left}
         able = [triple for triple, pairs in missing.items() if len(pairs) <= 1]
         new = sorted({pair for triple in able for pair in missing[triple]})
-        if new and not self._room.has_plenty(self.edges):
-            fits = dict(zip(new, self._room.beside(self.edges, new), strict=True))
-            able = [triple for triple in able if all(fits[pair] for pair in missing[triple])]
-        return able
+        fits = dict(zip(new, self._room.beside(self.edges, new), strict=True)) if new else {}
+        if self._room.is_slow:
+            return [triple for triple in able if not missing[triple]]
+        return [triple for triple in able if all(fits[pair] for pair in missing[triple])]
 
     def _choose(self, able: Sequence[Scope]) -> SelectedTriple:
         shape, noise = self._purse.task.shape, self._purse.noise_beside(self.edges)
