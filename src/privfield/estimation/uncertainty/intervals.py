@@ -175,7 +175,8 @@ class Uncertainty(Counted):
         check_whole(count, "count", 1)
         random = check_rng(rng)
         k, h = self.law.sites.k.copy(), self.law.sites.h.copy()
-        pairs, larger = [], []
+        pairs: list[float] = []
+        larger: list[float] = []
         for scope, place in self.numbers.places():
             if len(scope) > 1 and place.stop > place.start:
                 variance = float(np.diag(self.law.alone(place)[1]).mean())

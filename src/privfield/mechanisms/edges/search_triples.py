@@ -123,6 +123,8 @@ class TripleSearch:
         threshold = max(added[at], math.hypot(_SURE * self._purse.testing.deviation, spread))
         excess = noisy - self._null[triple]
         fits = self._room.holds([*self.edges, *self.kept, triple])
-        found = SelectedTriple(*triple, excess / self._grid, threshold / self._grid, fits)
+        first, second, third = triple
+        much = excess / self._grid, threshold / self._grid
+        found = SelectedTriple(first, second, third, *much, fits)
         self.choices.append(found)
         return found
