@@ -102,12 +102,16 @@ def test_a_saved_selection_is_the_same_again(budget, tmp_path):
         ({"choices": [[0, 1, 1, 5.0, 2.5]]}, False),
         ({"choices": [[0, 1, 1, "5", 2.5, True]]}, False),
         ({"most": None}, False),
+        ({"triples": [[0, 1, 3, 5.0, 2.5, True]]}, True),
+        ({"triples": [[0, 1, 1, 5.0, 2.5, True]]}, False),
+        ({"triples": [[0, 1, 5, 5.0, 2.5, True]]}, False),
     ],
 )
 def test_files_that_exist_are_read(change, fine):
     """A choice is stored as first, second, round, excess, threshold, fits."""
     found = select_edges(expected_rows(500), SCHEMA, pf.ZCDP(1))
     header, arrays = unpack("edge-selection", found.to_bytes(), "x")
+    assert header.pop("triples") is not None  # older files have none
     assert set(header) == {"kind", "format", "version", "candidates", "most", "choices"}
     assert all(len(choice) == 6 for choice in header["choices"])
     kind = header.pop("kind")
@@ -127,7 +131,8 @@ def test_progress_tells_released_numbers_only():
         expected_rows(2_000), SCHEMA, pf.ZCDP(0.1), adjacency="add-remove", progress=news.append
     )
     assert [n.stage for n in news[:2]] == ["counting", "selecting edges"]
-    assert [n.done for n in news] == [None, None, *range(1, len(found.choices) + 1)]
+    choices = len(found.choices) + len(found.triples)
+    assert [n.done for n in news] == [None, None, *range(1, choices + 1)]
 
 
 def test_an_unfinished_job_goes_on_with_what_it_has_shown(tmp_path):
@@ -152,7 +157,8 @@ def test_an_unfinished_job_goes_on_with_what_it_has_shown(tmp_path):
         draws.append([ledger.journal("j").read(number) for number in range(5)])
 
     found = select_edges(rows, SCHEMA, progress=watch, **given)
-    assert news[4:] == [None, None, *range(1, len(found.choices) + 1)]
+    choices = len(found.choices) + len(found.triples)
+    assert news[4:] == [None, None, *range(1, choices + 1)]
     assert all(kept == first[:5] for kept in draws)
     assert len(ledger.charges()) == 1 and ledger.charges()[0].cost == pf.ZCDP(0.1)
     with pytest.raises(pf.InputError):

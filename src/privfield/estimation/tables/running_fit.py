@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from itertools import combinations
 
 import numpy as np
 
 from privfield.algebra.contrasts import Scope
+from privfield.errors import InputError
 from privfield.estimation.tables.interactions import interactions
 from privfield.estimation.tables.shrinkage import shrink
 from privfield.inference.engine import Engine
@@ -15,7 +18,9 @@ from privfield.mechanisms.tables.measurements import Measurements
 from privfield.schema import Schema
 
 Pair = tuple[int, int]
-_PRIOR = {1: 1.0, 2: 1.0}  # of the quick fits between rounds; the last estimate chooses its own
+_QUICK_BYTES = 2.0**22  # of a run for several larger scopes at once
+# of the quick fits between rounds; the last estimate chooses its own
+_PRIOR = {1: 1.0, 2: 1.0, 3: 1.0}
 
 
 class RunningFit:
@@ -46,6 +51,31 @@ class RunningFit:
         """The model's probabilities of everything that it was fitted to."""
         theta = self._engine.join(list(self._theta.values()))
         return dict(zip(self._theta, self._engine.split(self._engine.run(theta)[1]), strict=True))
+
+    def predict_larger(self, scopes: Sequence[Scope]) -> dict[Scope, Table]:
+        """The model's probabilities of larger scopes, in few runs of inference.
+
+        Those that tie the same variables together are in one run, with others if that stays small.
+        """
+        tied = {pair for scope in self._theta for pair in combinations(scope, 2)}
+        alike: dict[frozenset[Scope], list[Scope]] = {}
+        for scope in scopes:
+            alike.setdefault(frozenset(combinations(scope, 2)) - tied, []).append(scope)
+        return self._predict_together(list(alike.values())) if alike else {}
+
+    def _predict_together(self, groups: Sequence[Sequence[Scope]]) -> dict[Scope, Table]:
+        scopes = [scope for group in groups for scope in group]
+        room = _QUICK_BYTES if len(groups) > 1 else math.inf
+        try:
+            engine = Engine(self._schema, [*self._theta, *scopes], max_bytes=room)
+        except InputError:  # too large together
+            half = len(groups) // 2
+            first, second = groups[:half], groups[half:]
+            return {**self._predict_together(first), **self._predict_together(second)}
+        theta = engine.join(list(self._theta.values()))
+        flat = np.concatenate([theta, np.zeros(engine.parameters - theta.size)])
+        tables = engine.split(engine.run(flat)[1])[len(self._theta) :]
+        return dict(zip(scopes, tables, strict=True))
 
     def predict(self, pairs: Sequence[Pair]) -> dict[Pair, Table]:
         """The model's table of probabilities for each pair."""

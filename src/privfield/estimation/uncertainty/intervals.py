@@ -175,17 +175,21 @@ class Uncertainty(Counted):
         check_whole(count, "count", 1)
         random = check_rng(rng)
         k, h = self.law.sites.k.copy(), self.law.sites.h.copy()
-        errors = []
+        pairs: list[float] = []
+        larger: list[float] = []
         for scope, place in self.numbers.places():
             if len(scope) > 1 and place.stop > place.start:
                 variance = float(np.diag(self.law.alone(place)[1]).mean())
-                errors.append(math.sqrt(variance / self.numbers.cells(scope)))
-                if errors[-1] <= _KNOWN_ERROR:
+                error = math.sqrt(variance / self.numbers.cells(scope))
+                (pairs if len(scope) == 2 else larger).append(error)
+                if error <= _KNOWN_ERROR:
                     k[place, place], h[place] = np.eye(place.stop - place.start) / _WIDE, 0.0
-        if errors and np.median(errors) > _MOST_DRAWN:
+        # a few well-known interactions of three make the links no better known
+        most = max(float(np.median(some)) for some in ([0.0], pairs, pairs + larger) if some)
+        if most > _MOST_DRAWN:
             raise InputError(
                 "draws: too much noise lies on what was released. The median standard error of a "
-                f"link's strength is {np.median(errors):.2f}, and above {_MOST_DRAWN} analyses of "
+                f"link's strength is {most:.2f}, and above {_MOST_DRAWN} analyses of "
                 "drawn models are surer than they should be; .edges() and .ask() say what is known."
             )
         mean, covariance = self.law.with_factors(k, h)

@@ -55,8 +55,8 @@ class RoomForEdges:
         cells *= max(self._shape)  # one more edge multiplies tables by that much at most
         return cells <= self._cells and 8 * 16 * cells <= self.limit
 
-    def holds(self, edges: Sequence[Pair]) -> bool:
-        """Whether these edges together fit."""
+    def holds(self, edges: Sequence[Scope]) -> bool:
+        """Whether these edges (or larger cliques) together fit."""
         size = contraction_size(self._shape, [*self._fixed, *edges], max_bytes=self.limit)
         return size.complete and size.bytes <= self.limit and size.joint_cells <= self._cells
 

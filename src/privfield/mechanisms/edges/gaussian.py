@@ -70,16 +70,16 @@ class GaussianPurse(Purse):
             price += number * Fraction(self._look_precision(own) * self._own_move(own) / 2)
         return price
 
-    def noise_beside(self, edges: Sequence[Pair]) -> Callable[[Pair], float]:
+    def noise_beside(self, edges: Sequence[Pair]) -> Callable[[Scope], float]:
         """What the last tables would have, if as many edges were measured as are planned."""
         known, shape = self._weight_of(edges), self.task.shape
-        found: dict[tuple[int, int], float] = {}  # tables of one shape are alike
+        found: dict[tuple[int, ...], float] = {}  # tables of one shape are alike
 
-        def noise(pair: Pair) -> float:
-            levels = shape[pair[0]], shape[pair[1]]
+        def noise(scope: Scope) -> float:
+            levels = tuple([shape[v] for v in scope])
             if levels not in found:
-                level = self._level(known + self._weight_of([pair]), len(edges) + 1)
-                found[levels] = HALF_NORMAL / math.sqrt(level * self._goal(pair))
+                level = self._level(known + self._weight_of([scope]), len(edges) + 1)
+                found[levels] = HALF_NORMAL / math.sqrt(level * self._goal(scope))
             return found[levels]
 
         return noise
@@ -93,11 +93,11 @@ class GaussianPurse(Purse):
             parts.append(((), self._own_move(()) / (2 * float(self.whole * TOTAL))))
         return self._measure("first tables", parts)
 
-    def look(self, edges: Sequence[Pair]) -> list[Piece]:
+    def look(self, edges: Sequence[Scope]) -> list[Piece]:
         """Interactions of the edges, with a part of the precision that they are to have."""
         return self._measure("first look", [(e, 1 / self._look_precision(e)) for e in edges])
 
-    def last_tables(self, edges: Sequence[Pair], expected: Expected = NOTHING) -> list[Piece]:
+    def last_tables(self, edges: Sequence[Scope], expected: Expected = NOTHING) -> list[Piece]:
         """Raise all precisions to where one more unit of ρ helps each table equally."""
         from scipy.optimize import brentq
 
@@ -125,7 +125,7 @@ class GaussianPurse(Purse):
         brentq(left, low, high, xtol=_CLOSE * high, rtol=_CLOSE)
         return self._measure("last tables", more(max(affordable)))
 
-    def _wanted(self, edges: Sequence[Pair], expected: Expected) -> Precisions:
+    def _wanted(self, edges: Sequence[Scope], expected: Expected) -> Precisions:
         """The best precisions, by level: as a fit expects tables, or as shapes alone say."""
         goals = self._goals(edges)
         if not edges or not expected.keys() >= goals.keys():
@@ -134,7 +134,7 @@ class GaussianPurse(Purse):
         own = {scope: expected[scope] for scope in goals}
         return best_precisions(own, moves, len(self.variables()))
 
-    def _goals(self, edges: Sequence[Pair]) -> dict[Scope, float]:
+    def _goals(self, edges: Sequence[Scope]) -> dict[Scope, float]:
         """The best precisions, up to a factor: √(importance/move), as in design "residual".
 
         Importance is what the noise adds to the variance of all pair tables, not of the edges'
@@ -145,7 +145,7 @@ class GaussianPurse(Purse):
 
     def _goal(self, scope: Scope) -> float:
         shape, inverse = self.task.shape, self._inverse
-        if len(scope) == 2:
+        if len(scope) >= 2:
             much = float(math.prod(shape[v] - 1 for v in scope))
         elif scope:
             much = (shape[scope[0]] - 1) * (inverse - 1 / shape[scope[0]])

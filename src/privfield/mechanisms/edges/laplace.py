@@ -41,7 +41,7 @@ class LaplacePurse(Purse):
         """The same for each."""
         return self.whole * self.schedule.first_look * len(edges)
 
-    def noise_beside(self, edges: Sequence[Pair]) -> Callable[[Pair], float]:
+    def noise_beside(self, edges: Sequence[Pair]) -> Callable[[Scope], float]:
         """That of one table, times their number; four fifths of ε reach the tables, by guess."""
         count = max(len(self.variables()) - 1, len(edges) + 1)
         noise = float(self._tables(count).l1 / (self.whole * USABLE))
@@ -53,11 +53,11 @@ class LaplacePurse(Purse):
         self.single_noise = {own.part.scope[0]: own.part.law.scale for own in pieces}
         return pieces
 
-    def look(self, edges: Sequence[Pair]) -> list[Piece]:
+    def look(self, edges: Sequence[Scope]) -> list[Piece]:
         """Whole tables of the edges."""
         return self._together("first look", edges, self.schedule.first_look * len(edges))
 
-    def last_tables(self, edges: Sequence[Pair], expected: Expected = NOTHING) -> list[Piece]:
+    def last_tables(self, edges: Sequence[Scope], expected: Expected = NOTHING) -> list[Piece]:
         """Whole tables of the edges and of variables without one, by the best design."""
         inside = {v for edge in edges for v in edge}
         scopes = [*edges, *(s for s in self.variables() if s[0] not in inside)]

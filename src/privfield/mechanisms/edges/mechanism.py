@@ -31,6 +31,7 @@ from privfield.mechanisms.edges.schedule import (
 from privfield.mechanisms.edges.scores import Counts, Pair
 from privfield.mechanisms.edges.search import Search, combined
 from privfield.mechanisms.edges.selection import Selection
+from privfield.mechanisms.edges.triples import candidate_triples
 from privfield.mechanisms.forecasting.calls import learner_call
 from privfield.mechanisms.forecasting.forecast import Forecast, refused
 from privfield.mechanisms.forecasting.study import Study
@@ -192,24 +193,33 @@ class EdgeSelection(Mechanism[Selection]):
                 publish,
                 weight_grid(self.schema),
                 lambda done: terms.tell("selecting edges", done),
+                {scope: counts[scope] for scope in self._triples},
             )
             search.run()
             choices, shares = tuple(search.choices), purse.schedule
-            return Selection(choices, len(shares.candidates), shares.most, publish(search.pieces))
+            found = publish(search.pieces)
+            triples = tuple(search.triples.choices)
+            return Selection(choices, len(shares.candidates), shares.most, found, triples)
 
         return run
 
     @property
     def _scopes(self) -> list[Scope]:
-        return [*self._choice[0], *((v,) for v in range(len(self.schema)))]
+        return [*self._choice[0], *((v,) for v in range(len(self.schema))), *self._triples]
+
+    @cached_property
+    def _triples(self) -> tuple[Scope, ...]:
+        """Of three variables; interactions are measured with Gaussian noise only."""
+        is_gaussian = self._kind[1] == "discrete-gaussian"
+        return candidate_triples(self.schema.shape, self._choice[0]) if is_gaussian else ()
 
     def _split(self, tables: list[Counts]) -> tuple[Candidates, ExactTables]:
-        """Every candidate table, every variable and the total."""
+        """Every candidate table, every variable, triples and the total."""
         pairs, scopes = self._choice[0], self._scopes
         candidates = Candidates(pairs, tables[: len(pairs)])
-        singles = dict(zip(scopes[len(pairs) :], tables[len(pairs) :], strict=True))
-        singles[()] = np.asarray(singles[0,].sum())
-        return candidates, ExactTables(candidates, singles)
+        others = dict(zip(scopes[len(pairs) :], tables[len(pairs) :], strict=True))
+        others[()] = np.asarray(others[0,].sum())
+        return candidates, ExactTables(candidates, others)
 
     def _purse(self, counts: Mapping[Scope, Counts], randomness: Randomness) -> Purse:
         pairs, cost = self._choice[0], self.cost
@@ -260,7 +270,7 @@ class EdgeSelection(Mechanism[Selection]):
 
     @classmethod
     def worlds(cls, terms: Terms) -> Iterator[World]:
-        """Three small variables: a row or a person in a crowd with one edge to find, or two."""
+        """Three small variables: a row or a person in a crowd with one edge to find, or all."""
         for schema, units, build, name in small_tables((2, 2, 3)):
             mechanism = cls(replace(terms, unit=unit_of(schema)), schema=schema)
             if schema.unit is None:
@@ -269,7 +279,7 @@ class EdgeSelection(Mechanism[Selection]):
                 start, some = units[4], [*units, units[0] * 2]
             for edges in (1, 2) if schema.unit is None else (2,):
                 crowd = mechanism._crowd(edges)
-                about = f"{name}, {edges} of 3 edges to find"
+                about = f"{name}, {edges} of 3 edges to find{', and all three' * (edges > 1)}"
                 yield World(mechanism, some, in_a_crowd(build, crowd), [[start]], about)
 
     def _crowd(self, edges: int) -> list[Any]:
@@ -278,7 +288,10 @@ class EdgeSelection(Mechanism[Selection]):
         purse.adapt(1.0)
         people = 20 * purse.testing.deviation / weight_grid(self.schema)
         states = list(np.ndindex(*self.schema.shape))
-        weights = [(1 + 3 * (a == b)) * (1 + 3 * (b == c and edges > 1)) for a, b, c in states]
+        weights = [
+            (1 + 3 * (a == b)) * (1 + (edges > 1) * (3 * (b == c) + 9 * ((a + b + c) % 2)))
+            for a, b, c in states
+        ]
         counts = [round(people * weight / sum(weights)) for weight in weights]
         rows = [state for state, count in zip(states, counts, strict=True) for _ in range(count)]
         return rows if self.schema.unit is None else [(row,) for row in rows]

@@ -18,6 +18,7 @@ from privfield.inference.factors import Table
 from privfield.mechanisms.edges.scores import HALF_NORMAL, Pair
 
 _EMPTY = 0.1  # of the noise stays even where nobody is expected
+_TRIPLE = 1 / 3  # of a pair table, for what three variables have to say together
 _STEPS = 64  # between noise that is nothing and noise that is everything
 _LEAST_TIE, _MOST_TIE = 1e-6, 0.999
 
@@ -54,6 +55,8 @@ def weight(scope: Scope, ties: Mapping[Pair, float], variables: int) -> float:
     """In how many pair tables the noise of this one counts, about."""
     if not scope:
         return variables * (variables - 1) / 2
+    if len(scope) > 2:
+        return _TRIPLE
     return variables - 1 if len(scope) == 1 else 1 + ties[scope[0], scope[1]]
 
 

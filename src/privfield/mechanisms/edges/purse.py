@@ -84,6 +84,11 @@ class Purse(ABC):
         self.schedule = self.schedule.with_share(share)
         self._set_scales()
 
+    def cheapen(self) -> None:
+        """Give choices less from now on: of triples only those count that show clearly."""
+        self.schedule = self.schedule.cheaper()
+        self._set_scales()
+
     def select(self, scores: NDArray[np.int64]) -> int:
         """The position of a high score."""
         self._pay(self.schedule.select)
@@ -120,20 +125,20 @@ class Purse(ABC):
         """What first looks at these edges cost, or somewhat more."""
 
     @abstractmethod
-    def noise_beside(self, edges: Sequence[Pair]) -> Callable[[Pair], float]:
-        """About E|noise| of a cell in the table of a pair that is measured beside the edges."""
+    def noise_beside(self, edges: Sequence[Pair]) -> Callable[[Scope], float]:
+        """About E|noise| of a cell in a table that is measured beside the edges."""
 
     @abstractmethod
     def first_tables(self) -> list[Piece]:
         """The tables of single variables, and the total where it is private."""
 
     @abstractmethod
-    def look(self, edges: Sequence[Pair]) -> list[Piece]:
+    def look(self, edges: Sequence[Scope]) -> list[Piece]:
         """First tables of new edges."""
 
     @abstractmethod
-    def last_tables(self, edges: Sequence[Pair], expected: Expected = NOTHING) -> list[Piece]:
-        """Everything that is left, on the chosen edges and single variables.
+    def last_tables(self, edges: Sequence[Scope], expected: Expected = NOTHING) -> list[Piece]:
+        """Everything that is left, on the chosen edges (and triples) and single variables.
 
         `expected` is what a fit to released numbers makes of their tables and of the total.
         """
@@ -190,7 +195,7 @@ class OpenPurse(Purse):
         """Nothing."""
         return Fraction(0)
 
-    def noise_beside(self, edges: Sequence[Pair]) -> Callable[[Pair], float]:
+    def noise_beside(self, edges: Sequence[Pair]) -> Callable[[Scope], float]:
         """None."""
         return lambda pair: 0.0
 
@@ -198,11 +203,11 @@ class OpenPurse(Purse):
         """As they are."""
         return self._whole("first tables", self.variables())
 
-    def look(self, edges: Sequence[Pair]) -> list[Piece]:
+    def look(self, edges: Sequence[Scope]) -> list[Piece]:
         """As they are."""
         return self._whole("first look", edges)
 
-    def last_tables(self, edges: Sequence[Pair], expected: Expected = NOTHING) -> list[Piece]:
+    def last_tables(self, edges: Sequence[Scope], expected: Expected = NOTHING) -> list[Piece]:
         """None: everything is known."""
         return []
 

@@ -19,7 +19,7 @@ Table = NDArray[np.float64]
 
 HALF_NORMAL = math.sqrt(2 / math.pi)  # E|z| of a standard normal z
 _SPREAD = 1 - 2 / math.pi  # its variance
-_LEFT = 2 / 3  # of the noise of a table, when the estimate has shrunk it
+LEFT = 2 / 3  # of the noise of a table, when the estimate has shrunk it
 MOST = 2**60  # steps in a prediction or a penalty: a noisy total may be anything, 64 bits are not
 
 
@@ -60,4 +60,4 @@ def sampling_spread(total: float, grid: int) -> float:
 
 def cell_noise(cells: int, noise: float) -> int:
     """What measuring a table would add to all of its cells, in the estimate."""
-    return round(min(_LEFT * cells * noise, MOST))
+    return round(min(LEFT * cells * noise, MOST))

@@ -9,7 +9,7 @@ after a few failures in a row. Everything but scores and tables is a function of
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,8 @@ from privfield.inference.factors import Table
 from privfield.mechanisms.edges.candidates import Candidates, Positions
 from privfield.mechanisms.edges.purse import Piece, Purse
 from privfield.mechanisms.edges.schedule import LATE_MISSES, MISSES
-from privfield.mechanisms.edges.scores import Pair, cell_noise, sampling_spread
+from privfield.mechanisms.edges.scores import Counts, Pair, cell_noise, sampling_spread
+from privfield.mechanisms.edges.search_triples import TripleSearch
 from privfield.mechanisms.edges.selection import SelectedPair
 from privfield.mechanisms.tables.measurements import Measurements
 
@@ -35,7 +36,10 @@ Publish = Callable[[Sequence[Piece]], Measurements]
 
 
 class Search:
-    """The rounds. `candidates` hold the exact tables; `publish` makes pieces measurements."""
+    """The rounds. `candidates` hold the exact tables; `publish` makes pieces measurements.
+
+    `triples` are the exact tables of three variables that may be looked at when edges are known.
+    """
 
     def __init__(
         self,
@@ -46,6 +50,7 @@ class Search:
         publish: Publish,
         grid: int,
         tell: Callable[[int], None],
+        triples: Mapping[Scope, Counts],
     ) -> None:
         self._all, self._purse, self._room = candidates, purse, room
         self._fit, self._publish, self._grid, self._tell = fit, publish, grid, tell
@@ -56,6 +61,9 @@ class Search:
         self._weights = None if own is None else np.array(own, np.int64)
         self._round = 0
         self._fitted = 0  # pieces in the last fit
+        self.triples = TripleSearch(
+            triples, purse, room, fit, self._update, grid, lambda n: tell(len(self.choices) + n)
+        )
 
     def run(self) -> None:
         """Choose edges, then spend what is left on their tables."""
@@ -64,7 +72,9 @@ class Search:
         misses = 0 if self.edges else MISSES  # without an edge there is no other model to look at
         while misses < self._patience and self._can_look([]):
             misses = 0 if self._round_of_choices() else misses + 1
-        self.pieces += self._purse.last_tables(sorted(self.edges), self._expected())
+        self._find_triples()
+        scopes = [*sorted(self.edges), *sorted(self.triples.kept)]
+        self.pieces += self._purse.last_tables(scopes, self._expected())
 
     @property
     def _patience(self) -> int:
@@ -77,6 +87,7 @@ class Search:
         shares: dict[Scope, Table] = {(): np.ones(()), **self._fit.tables()}
         new = [pair for pair in self.edges if pair not in shares]
         shares.update((pair, own) for pair, own in self._fit.predict(new).items())
+        shares.update(self._fit.predict_larger([t for t in self.triples.kept if t not in shares]))
         return {scope: people * own for scope, own in shares.items()}
 
     def _forest(self) -> None:
@@ -116,6 +127,17 @@ class Search:
         self._look(new)
         return bool(new)
 
+    def _find_triples(self) -> None:
+        """What three variables have to say together, where edges meet."""
+        self.triples.run(self.edges, self.pieces)
+        self.edges, self.pieces = self.triples.edges, self.triples.pieces
+
+    def _update(self, pieces: Sequence[Piece]) -> None:
+        """Fit pieces, where there are new ones."""
+        if self._fitted != len(pieces):
+            self._fit.update(self._publish(pieces))
+            self._fitted = len(pieces)
+
     def _beside(self, edges: Sequence[Pair], some: Positions) -> Positions:
         """Those of some candidates that exact inference has room for beside the edges."""
         if self._room.has_plenty(edges):
@@ -131,8 +153,7 @@ class Search:
         self._round += 1
         if self._fitted == len(self.pieces) and self._all.scored[some].all():
             return
-        self._fit.update(self._publish(self.pieces))
-        self._fitted = len(self.pieces)
+        self._update(self.pieces)
         self._all.scored[:] = False
         for block in np.array_split(some, 1 + len(some) // _BLOCK):
             expected = self._fit.predict([self._all.pairs[k] for k in block.tolist()])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import combinations
 from typing import TYPE_CHECKING, ClassVar
 
 from privfield.errors import InputError
@@ -43,33 +44,66 @@ class SelectedPair:
         return self.fits and self.excess > self.threshold
 
 
+@dataclass(frozen=True)
+class SelectedTriple:
+    """A selected triple of variables and its test, of the interaction of all three.
+
+    As of a pair, but the distance is that of interactions, over the most that one row may move it.
+    """
+
+    first: int
+    second: int
+    third: int
+    excess: float
+    threshold: float
+    fits: bool = True
+
+    @property
+    def scope(self) -> tuple[int, int, int]:
+        """The positions of its variables."""
+        return self.first, self.second, self.third
+
+    @property
+    def kept(self) -> bool:
+        """Whether its interaction was measured."""
+        return self.fits and self.excess > self.threshold
+
+
 @dataclass(frozen=True, eq=False)
 class Selection(Released):
     """The edges that were selected, how, and the noisy tables to estimate a model from.
 
     `choices` lists every pair that was selected, in order, with its noisy test; those that passed
     are the `edges`. `candidates` is the number of pairs to choose from, and at most `most` would
-    have been looked at. Everything computed from these costs nothing more.
+    have been looked at. `triples` are likewise those of which interactions of three variables were
+    looked at; all pairs of those that passed are edges, too. Everything computed from these costs
+    nothing more.
     """
 
     KIND: ClassVar[str] = "edge-selection"
+    LATER = ("triples",)
 
     choices: tuple[SelectedPair, ...]
     candidates: int
     most: int
     measurements: Measurements
+    triples: tuple[SelectedTriple, ...] = ()
 
     def __post_init__(self) -> None:
         variables = len(self.measurements.schema)
         if not all(0 <= each.first < each.second < variables for each in self.choices):
             raise InputError("choices must be pairs of variables of the schema, in its order.")
+        if not all(0 <= t.first < t.second < t.third < variables for t in self.triples):
+            raise InputError("triples must be variables of the schema, in its order.")
 
     @property
     def edges(self) -> tuple[tuple[str, str], ...]:
-        """The selected pairs that passed their test, in column order."""
+        """The selected pairs that passed their test, and those of triples, in column order."""
         names = self.measurements.schema.names
-        kept = sorted(choice.pair for choice in self.choices if choice.kept)
-        return tuple((names[i], names[j]) for i, j in kept)
+        kept = {choice.pair for choice in self.choices if choice.kept}
+        for triple in self.triples:
+            kept |= set(combinations(triple.scope, 2) if triple.kept else ())
+        return tuple((names[i], names[j]) for i, j in sorted(kept))
 
     @property
     def cost(self) -> Budget | NonPrivate | None:
