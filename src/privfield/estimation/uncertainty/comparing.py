@@ -97,14 +97,11 @@ def _group(known: Known, rng: np.random.Generator) -> _Group:
         law = shared(known.law, rng)
         return _Group(known, law.places, law.mean, law.covariance, law.assumed, law.around)
     numbers, found = known.numbers, known.law
-    pairs: dict[Scope, slice] = {
-        s: place for s, place in numbers.places() if len(s) == 2 and place.stop > place.start
-    }
 
     def around(point: Table) -> Linear | None:
         return linear(numbers, known.model, point, rng)
 
-    return _Group(known, pairs, found.mean, found.covariance, found.sites.k, around)
+    return _Group(known, _places(known), found.mean, found.covariance, found.sites.k, around)
 
 
 def difference(
@@ -119,15 +116,10 @@ def difference(
     Laws of items and of tables go together where all variables have two levels.
     """
     check_level(level)
-    random = np.random.default_rng(0) if rng is None else rng
-    groups = _group(first, random), _group(second, random)
-    scopes = sorted(groups[0].places.keys() & groups[1].places.keys() - _unsettled(first, second))
-    chance = 1.0, 0.0, 0
-    if scopes:
-        found = _common_fit(groups, scopes)
-        if found is None:
-            return None
-        chance = _global(*found, random)
+    scopes = compared(first, second)
+    chance = equality(first, second, scopes, rng)
+    if chance is None:
+        return None
     rows, measured = _edges(first, second, scopes, level)
     size = len(first.model.schema)
     pairs = size * (size - 1) // 2
@@ -135,6 +127,37 @@ def difference(
     tests = pairs if selected else None
     edges = Edges(judged(rows, measured, level, negligible, tests), level, pairs)
     return Difference(*chance, edges, tuple(_shares(first, second, level)), len(scopes))
+
+
+def compared(first: Known, second: Known) -> list[Scope]:
+    """Pairs of variables that both groups measured, in a way that may be compared."""
+    return sorted(_pairs(first) & _pairs(second) - _unsettled(first, second))
+
+
+def _pairs(known: Known) -> set[Scope]:
+    if isinstance(known, ItemUncertainty):
+        return {(int(i), int(j)) for i, j in zip(*known.law.field.upper, strict=True)}
+    return set(_places(known))
+
+
+def _places(known: Uncertainty) -> dict[Scope, slice]:
+    """Where the coordinates of pairs are."""
+    spots = known.numbers.places()
+    return {s: place for s, place in spots if len(s) == 2 and place.stop > place.start}
+
+
+def equality(
+    first: Known, second: Known, scopes: Sequence[Scope], rng: np.random.Generator | None = None
+) -> tuple[float, float, int] | None:
+    """The one test of these links: its chance, its size as a whole and the degrees of freedom.
+
+    None where no common links explain both groups.
+    """
+    if not scopes:
+        return 1.0, 0.0, 0
+    random = np.random.default_rng(0) if rng is None else rng
+    found = _common_fit((_group(first, random), _group(second, random)), scopes)
+    return None if found is None else _global(*found, random)
 
 
 def _unsettled(first: Known, second: Known) -> frozenset[Scope]:
