@@ -97,8 +97,8 @@ class _Group:
 def _group(known: Known, rng: np.random.Generator) -> _Group:
     if isinstance(known, ItemUncertainty):
         law = shared(known.law, rng)
-        own = law.places, law.mean, law.covariance, law.assumed, law.around
-        return _Group(known, *own, lambda here: np.zeros((len(here.point), 0)))  # it is Gaussian
+        items = law.places, law.mean, law.covariance, law.assumed, law.around
+        return _Group(known, *items, lambda here: np.zeros((len(here.point), 0)))  # all Gaussian
     numbers, found = known.numbers, known.law
 
     def around(point: Table) -> Linear | None:
@@ -276,7 +276,7 @@ def _global(first: _Scores, second: _Scores, rng: np.random.Generator) -> tuple[
     as_rare = np.sum(rarest <= min(tail(whole, wholes), tail(largest, ordered)))
     chance = float(1 + as_rare) / (1 + _SIMULATED)  # what was never drawn may happen
     if chance <= _RESOLVED:
-        tails = beyond(largest, laplace_share(noise.T**2, 1.0, deviations**2))
+        tails = beyond(np.array(largest), laplace_share(noise.T**2, 1.0, deviations**2))
         rare = 2 * float(tails.sum())
         if not noise.size:  # else the tail of the whole is longer, and not known
             rare = min(rare, 2 * float(chdtrc(len(values), whole)))
@@ -287,7 +287,7 @@ def _global(first: _Scores, second: _Scores, rng: np.random.Generator) -> tuple[
 def _drawn(laplace: Table, rng: np.random.Generator) -> Table:
     """Draws of T with unit covariance, a row each, of which Laplace draws make up that part."""
     size, draws = laplace.shape
-    found = rng.standard_normal((_SIMULATED, size))
+    found: Table = rng.standard_normal((_SIMULATED, size))
     if not draws:
         return found
     values, vectors = np.linalg.eigh(np.eye(size) - laplace @ laplace.T)
