@@ -64,7 +64,8 @@ def in_blocks(size, rng):
     return weights
 
 
-def true_field(cell):
+def true_field(cell, fresh=None):
+    """Always the same one, unless drawn `fresh` by a generator (not of yes/no items)."""
     kind, size, levels = cell[:3]
     score = np.linspace(-1, 1, levels)
     if kind in _YES:
@@ -81,7 +82,7 @@ def true_field(cell):
             targets.append(_moments(thresholds[-1], score)[0])
         weights = standard / np.outer(spread, spread)
         return calibrated(pf.Schema(names), weights, thresholds, np.array(targets), rng)
-    rng = np.random.default_rng(5 if kind == "blocks" else 6)
+    rng = np.random.default_rng(5 if kind == "blocks" else 6) if fresh is None else fresh
     if kind == "blocks":
         standard = in_blocks(size, rng)
     else:

@@ -165,19 +165,20 @@ def true_field(p: int, levels: int, shape: str, weight: float) -> pf.OrdinalMode
     return pf.OrdinalModel(schema, weights, thresholds)
 
 
-def fields(path: Path, studies: int, seconds: float) -> None:
+def fields(path: Path, studies: int, seconds: float, most: int) -> None:
     """All cells in turn, a line each time, until so many CPU-seconds are over.
 
-    `studies` is for ten items, a third of it for 25.
+    `studies` is for ten items, a third of it for 25; cells of more than `most` items are left out.
     """
     seen = dict.fromkeys(CELLS, 0)
     if path.exists():
         for line in path.read_text().splitlines():
             row = json.loads(line)
             seen[tuple(row["cell"])] += row["studies"]
-    wanted = {cell: studies // 3 if cell[0] >= _SLOW else studies for cell in CELLS}
-    while any(seen[cell] < wanted[cell] for cell in CELLS):
-        for cell in CELLS:
+    cells = [cell for cell in CELLS if cell[0] <= most]
+    wanted = {cell: studies // 3 if cell[0] >= _SLOW else studies for cell in cells}
+    while any(seen[cell] < wanted[cell] for cell in cells):
+        for cell in sorted(cells, key=lambda cell: seen[cell]):
             count = min(_ROUND[cell[0]], wanted[cell] - seen[cell])
             if count <= 0:
                 continue
@@ -363,6 +364,7 @@ def main() -> None:
     two.add_argument("path", type=Path)
     two.add_argument("--studies", type=int, default=60)
     two.add_argument("--seconds", type=float, default=float("inf"), help="of CPU")
+    two.add_argument("--most", type=int, default=25, help="items")
     three = parts.add_parser("table")
     three.add_argument("path", type=Path)
     four = parts.add_parser("yes-no")
@@ -374,7 +376,7 @@ def main() -> None:
     if given.part == "real":
         real(given.name, given.epsilon, given.runs, given.scores)
     elif given.part == "fields":
-        fields(given.path, given.studies, given.seconds)
+        fields(given.path, given.studies, given.seconds, given.most)
     elif given.part == "yes-no":
         yes_no(given.path, given.studies)
     elif given.part == "yes-no-table":

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 import privfield as pf
+from privfield.planning.plan import Plan
+from privfield.privacy.budgets import in_words
 
 
 @pytest.mark.parametrize("budget", [pf.PureDP(1), pf.ZCDP(0.1), pf.ApproxDP(1, 1e-6)])
@@ -38,3 +40,30 @@ def test_the_code_to_paste_is_that_of_each_site():
 def test_sites_must_be_a_whole_number():
     with pytest.raises(pf.InputError, match="sites"):
         pf.plan(6, 3000, pf.ZCDP(0.01), sites=0)
+
+
+def test_every_budget_in_the_text_is_that_of_each_site():
+    """But for the one sentence that says which single table has as much noise."""
+    found = pf.plan(10, 20_000, pf.PureDP(1), accuracy=0.02, sites=3)
+    head, *rest = str(found).split("\n\n")
+    assert "20,000 rows in 3 sites, ε = 1 each" in " ".join(head.split())
+    pooled, *others = found.advice
+    assert "at ε = 0.577." in pooled
+    assert any(in_words(found.needed_budget) in each for each in others)
+    assert any("ε = 1, δ = 1e-06" in each for each in others)
+    told = " ".join(" ".join(rest).split()).replace(pooled, "")
+    assert "0.577" not in told
+
+
+def test_what_is_proved_is_proved_for_the_budget_of_each_site():
+    alone, spread = (pf.plan(6, 3000, pf.ZCDP(0.001), sites=sites) for sites in (1, 4))
+    assert spread.bounds == alone.bounds and alone.table and not spread.table
+    assert "one table" in spread.table1()
+    assert Plan.from_json(spread.to_json()) == spread
+
+
+def test_plans_stored_without_sites_can_be_read():
+    found = pf.plan(6, 3000, pf.ZCDP(0.01))
+    stored = found.to_json()
+    del stored["sites"]
+    assert Plan.from_json(stored) == found

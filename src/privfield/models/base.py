@@ -251,7 +251,8 @@ class Model(ABC):
         """The answer to "P(low mood=yes | age=40-65)": `estimate`, and `low`, `high` where known.
 
         The interval covers sampling and privacy noise together. There is one for questions about
-        variables that were counted together; else `note` says why there is none.
+        variables that were counted together, and about two items on a scale; else `note` says why
+        there is none.
         """
         from privfield.reporting import on_models
 

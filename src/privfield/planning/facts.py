@@ -63,6 +63,7 @@ class PlanFacts:
     bounds: tuple[LowerBound, ...]
     table: tuple[Table1Row, ...]
     table_notes: tuple[str, ...]
+    sites: int = 1  # over which the rows are spread, each with the budget
 
     @property
     def recommended(self) -> Forecast:

@@ -100,6 +100,8 @@ def alone(budget: Budget, sites: int) -> Budget:
 
 def apart(budget: Budget, sites: int) -> Budget:
     """What each of several sites needs to have the noise of one table with that budget."""
+    if sites == 1 or not isinstance(budget, PureDP | ApproxDP | ZCDP):
+        return budget
     return scaled(budget, sites ** (1.0 if isinstance(budget, ZCDP) else 0.5))
 
 

@@ -90,37 +90,46 @@ def plan(
         limit=limit,
         coupling=coupling,
     )
-    found = make_plan(study)
-    return found if sites == 1 else _pooled(found, budget, sites)
+    found = make_plan(study, budget, sites)
+    return found if sites == 1 else _pooled(found, study)
 
 
-def _pooled(found: Plan, budget: Budget, sites: int) -> Plan:
-    """The plan of one table with as much noise as all sites together, in their own budget."""
-    needed = found.needed_budget
+def _pooled(found: Plan, study: Study) -> Plan:
+    """The plan of one table with as much noise as all sites together, in words of the sites.
+
+    What is proved holds for any method with that budget, one that pools sites included; the table
+    of rows is about one table.
+    """
     noise = (
-        f"{sites} sites with {in_words(budget)} each: their noise adds up, so the errors above are "
-        f"those of one table of all people at {in_words(found.budget)}."
+        f"{found.sites} sites with {in_words(found.budget)} each: their noise adds up, so the "
+        f"errors above are those of one table of all people at {in_words(study.budget)}."
     )
-    calls = budget_call(found.budget), budget_call(budget)
-    rows = f"declared_rows={found.n}", f"declared_rows={found.n // sites}"
+    calls = budget_call(study.budget), budget_call(found.budget)
+    rows = f"declared_rows={found.n}", f"declared_rows={found.n // found.sites}"
     return replace(
         found,
-        budget=budget,
         methods=tuple(
             replace(way, call=way.call.replace(*calls).replace(*rows)) for way in found.methods
         ),
         advice=(noise, *found.advice),
-        needed_budget=None if needed is None else apart(needed, sites),
+        bounds=lower_bounds(replace(study, budget=found.budget, base=found.budget)),
+        table=(),
+        table_notes=(),
     )
 
 
-def make_plan(study: Study) -> Plan:
-    """Ask every mechanism that fits, and say what follows from their forecasts."""
+def make_plan(study: Study, spent: Budget, sites: int) -> Plan:
+    """Ask every mechanism that fits, and say what follows from their forecasts.
+
+    Budgets that the plan names are those of each site, what is `spent` there and what is needed.
+    """
     ways = tuple(ranked(forecasts(study), study))
     best = ways[0]
     needed_n = needed_budget = None
     if study.accuracy is not None and best.available:
         needed_n, needed_budget = rows_needed(best.name, study), budget_needed(best.name, study)
+    if needed_budget is not None:
+        needed_budget = apart(needed_budget, sites)
     table, notes = live_table(study)
     metric, target = METRICS[study.model]
     return Plan(
@@ -128,7 +137,7 @@ def make_plan(study: Study) -> Plan:
         variables=study.variables,
         levels=study.shape,
         n=study.n,
-        budget=study.budget,
+        budget=spent,
         adjacency=study.adjacency,
         unit="outcome" if study.model == "peer" else study.unit.name,
         metric=metric,
@@ -136,7 +145,7 @@ def make_plan(study: Study) -> Plan:
         assumption=assumption(study),
         methods=ways,
         verdict=verdict(best, study),
-        advice=tuple(advice(ways, study, needed_n, needed_budget)),
+        advice=tuple(advice(ways, study, needed_n, needed_budget, spent)),
         accuracy=study.accuracy,
         min_weight=study.min_weight,
         width=study.width,
@@ -146,6 +155,7 @@ def make_plan(study: Study) -> Plan:
         bounds=lower_bounds(study),
         table=table,
         table_notes=notes,
+        sites=sites,
     )
 
 
@@ -195,7 +205,7 @@ class Plan(PlanFacts):
         try:
             if data["format"] != _FORMAT or data["kind"] != "plan":
                 raise ValueError
-            given = {field.name: data[field.name] for field in fields(cls)}
+            given = {field.name: data[field.name] for field in fields(cls) if field.name in data}
             given["budget"] = budget_from_json(given["budget"])
             if given["needed_budget"] is not None:
                 given["needed_budget"] = budget_from_json(given["needed_budget"])

@@ -51,6 +51,8 @@ def screen_text(plan: PlanFacts) -> str:
 
 def table_text(plan: PlanFacts) -> str:
     """Table 1 in Markdown."""
+    if plan.sites > 1:
+        return "Table 1 is about one table: leave out the sites."
     if not plan.table:
         return "Table 1 is about two-level variables."
     head = [
@@ -76,7 +78,10 @@ def _title(plan: PlanFacts) -> str:
         what += f" {many}" if most == 2 else f" {plan.variables:,} variables {levels}"
     noun = {"chain": "people", "peer": "nodes"}.get(plan.model, "rows")
     protected = _PRIVACY[str(plan.adjacency)].format(plan.unit)
-    return f"Plan for {what}, {plan.n:,} {noun}, {in_words(plan.budget)} ({protected})"
+    where = f" in {plan.sites} sites" if plan.sites > 1 else ""
+    each = " each" if plan.sites > 1 else ""
+    spent = f"{in_words(plan.budget)}{each} ({protected})"
+    return f"Plan for {what}, {plan.n:,} {noun}{where}, {spent}"
 
 
 def _expectation(plan: PlanFacts) -> str:

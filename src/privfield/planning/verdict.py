@@ -112,9 +112,13 @@ def delta_remark(budget: Budget, n: int) -> str | None:
 
 
 def advice(
-    ways: tuple[Forecast, ...], study: Study, needed_n: int | None, needed_budget: Budget | None
+    ways: tuple[Forecast, ...],
+    study: Study,
+    needed_n: int | None,
+    needed_budget: Budget | None,
+    spent: Budget,
 ) -> list[str]:
-    """What would help; the first of the ways is the best."""
+    """What would help; the first of the ways is the best. `spent` is at each of several sites."""
     found, best = [], ways[0]
     remark = delta_remark(study.first_budget, study.n)
     if remark:
@@ -122,7 +126,7 @@ def advice(
     if study.accuracy is not None and best.available:
         found.append(_change(best, study, needed_n, needed_budget))
     if study.budget.is_pure and best.available:
-        found.extend(_with_delta(best, study))
+        found.extend(_with_delta(best, study, spent))
     if best.found is not None and best.available and study.listed is None:
         found.append(_edges(best))
         found.extend(_unmeasured(ways))
@@ -181,10 +185,11 @@ def _change(
     return f"{what}: {' or '.join(ways)}."
 
 
-def _with_delta(best: Forecast, study: Study) -> list[str]:
+def _with_delta(best: Forecast, study: Study, spent: Budget) -> list[str]:
     """What a small δ would buy."""
-    assert isinstance(study.budget, PureDP | ApproxDP)
-    other = ApproxDP(study.budget.exact_epsilon, Fraction(_DELTA).limit_denominator(10**7))
+    assert isinstance(study.budget, PureDP | ApproxDP) and isinstance(spent, PureDP | ApproxDP)
+    delta = Fraction(_DELTA).limit_denominator(10**7)
+    other, own = (ApproxDP(each.exact_epsilon, delta) for each in (study.budget, spent))
     there = forecast_of(replace(study, budget=other), best.name)
     if there.noise_sd is None or best.noise_sd is None:
         return []
@@ -193,7 +198,7 @@ def _with_delta(best: Forecast, study: Study) -> list[str]:
     before, after = number_text(best.expected_error), number_text(there.expected_error)
     error = f" and the error from {before} to {after}" if after != before else ""
     return [
-        f"With a small δ, {in_words(other)}, the noise falls from ±{number_text(best.noise_sd)} to "
+        f"With a small δ, {in_words(own)}, the noise falls from ±{number_text(best.noise_sd)} to "
         f"±{number_text(there.noise_sd)}{error}."
     ]
 

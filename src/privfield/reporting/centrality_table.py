@@ -51,7 +51,14 @@ def centrality_table(values: Centrality, level: float) -> dict[str, Any]:
             for row in order
         ],
         "order": ["" if m not in values.order else f"{values.order[m]:.0%}" for m in shown],
+        "settled": [_settled(values, m) for m in (*shown, "together")] if values.pairs else [],
     }
+
+
+def _settled(values: Centrality, measure: str) -> str:
+    """How many pairs of variables are settled, of all."""
+    known = [pair.is_settled(measure) for pair in values.pairs]
+    return "" if None in known else f"{sum(map(bool, known))} of {len(known)}"
 
 
 def _texts(values: Centrality) -> list[str]:
@@ -66,9 +73,12 @@ def _texts(values: Centrality) -> list[str]:
     if values.order:
         texts.append(
             "Values are the middle of draws from all networks that the released numbers leave "
-            "possible. The last line says how far these draws agree on the order: the share of "
-            "pairs of variables of which the same one has more (50% is chance). Betweenness has "
-            "no interval: it jumps from network to network."
+            "possible. The lines below the table say how far these draws agree on the order: the "
+            "share of pairs of variables of which the same one has more (50% is chance), and how "
+            "many pairs are settled, because at least 99% of draws have the same one ahead, or "
+            "have the two together in a community or apart. In simulated studies at least 95% of "
+            "settled pairs were as the draws had them. Betweenness has no interval: it jumps from "
+            "network to network."
         )
         if all(row.strength.low is None for row in values):
             texts.append(

@@ -13,11 +13,14 @@ import numpy as np
 
 from privfield.checks import check_level
 from privfield.errors import InputError
+from privfield.estimation.items.edges import ItemUncertainty
+from privfield.estimation.items.questions import two_items
 from privfield.estimation.uncertainty.centrality import MOST_VARIABLES, Centrality, centrality_of
 from privfield.estimation.uncertainty.counted import NOT_MEASURED, Answer, Counted, counted
 from privfield.estimation.uncertainty.intervals import plain_edges, probability_from
 from privfield.estimation.uncertainty.strengths import NEGLIGIBLE, Edges, check_negligible
 from privfield.inference.contraction.plan import DEFAULT_MAX_BYTES
+from privfield.mechanisms.items.sums import ItemSums, PooledItems
 from privfield.models.base import Model
 from privfield.models.network import NetworkIsing
 from privfield.models.question import Question, read_question
@@ -53,10 +56,14 @@ def _answer(model: Model, question: str, level: float) -> Answer:
         return Answer(0.0, 0.0, 0.0, level)
     found = counted(model, model.measurements)
     answer = None if found is None else _counted(found, asked, level)
+    if answer is None and isinstance(model.measurements, ItemSums | PooledItems):
+        answer = _of_items(model, asked, level)
     if answer is not None and answer.measured:
         return answer
     if answer is not None:
         note = NOT_MEASURED
+    elif isinstance(model.measurements, ItemSums | PooledItems):
+        note = "no interval: of items, it is known for one, and for two that have longer scales"
     elif found is not None:
         note = "no interval: these variables were not counted together"
     elif model.measurements is None:
@@ -118,6 +125,18 @@ def _counted(found: Counted, question: Question, level: float) -> Answer | None:
     if share.low is None or share.high is None:
         return None
     return Answer(share.estimate[code], share.low[code], share.high[code], level)
+
+
+def _of_items(model: Model, question: Question, level: float) -> Answer | None:
+    """Of two items on a scale, from the law of their weights and thresholds."""
+    found, schema = known(model), model.schema
+    if not isinstance(found, ItemUncertainty):
+        return None
+    event, given = (
+        {schema.index(name): schema[name].code(wanted) for name, wanted in levels.items()}
+        for levels in (question.event, question.given)
+    )
+    return two_items(found.law, event, given, level)
 
 
 def _simulated(model: Model, question: Question) -> float:

@@ -1,12 +1,14 @@
 """Ordinal fields come back from their scores, and intervals hold the truth."""
 
 from itertools import product
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import privfield as pf
 from privfield.estimation.items import field
+from privfield.estimation.items import law as laws
 from privfield.estimation.items.law import Yardstick, law_of
 from privfield.estimation.items.pooled import field_of
 from privfield.inference.sampling.ordinal import OrdinalChains
@@ -116,7 +118,7 @@ def test_the_model_carries_what_it_knows(tmp_path):
     assert "OrdinalLearner" in model.card.method and model.card.rows == 20_000
     share = model.ask("P(x0=0)")
     assert share.low < share.estimate < share.high
-    assert model.ask("P(x0=0 | x1=2)").low is None  # not counted together
+    assert model.ask("P(x0=0 | x1=2, x2=0)").low is None  # more than two items
     assert [type(m) for m in model.draws(2)] == [pf.OrdinalModel] * 2
     model.save(tmp_path / "m.pf")
     again = pf.load(tmp_path / "m.pf")
@@ -173,7 +175,7 @@ def test_what_is_far_from_the_sums_is_not_near_by_its_own_variances():
     independent = items.linear(items.start(0.0))
     rod = Yardstick.at(items, independent)
     codes = np.array(list(product(range(3), repeat=4))).T
-    measured, own = items._measured(codes), items._own(codes)
+    measured, own = items._measured(codes), items.statistics(codes)
 
     def chances(point):
         found = np.exp(own @ point)
@@ -192,3 +194,27 @@ def test_what_is_far_from_the_sums_is_not_near_by_its_own_variances():
         assert rod.distance(items, at) == pytest.approx((gap**2 / varying).sum())
     assert rod.distance(items, independent) < 100  # 22 numbers
     assert rod.distance(items, wrong) > 10 * wrong.misfit
+
+
+@pytest.mark.parametrize(
+    ("misfits", "listed", "seeds", "taken"),
+    [
+        ([10, 10], None, [0], 10),
+        ([900, 20], None, [0, 1], 20),
+        ([900, 950], None, [0, 1], 900),
+        ([900, 20], "all states", [0], 900),
+    ],
+)
+def test_a_search_that_is_lost_is_made_again_with_other_people(
+    monkeypatch, misfits, listed, seeds, taken
+):
+    asked = []
+
+    def search(sums, seed, progress):
+        asked.append(seed)
+        at = SimpleNamespace(misfit=misfits[seed])
+        own = SimpleNamespace(listed=listed)
+        return SimpleNamespace(at=at, field=own, is_lost=at.misfit > 500)
+
+    monkeypatch.setattr(laws, "_search", search)
+    assert laws._find(None, None).at.misfit == taken and asked == seeds

@@ -11,6 +11,8 @@ import pytest
 import privfield as pf
 from privfield.cli import main
 from privfield.estimation.uncertainty import network_measures as measures
+from privfield.estimation.uncertainty.centrality import MEASURES
+from privfield.estimation.uncertainty.node_pairs import NodePair, node_pairs
 from privfield.estimation.uncertainty.sparse import sparse_draws
 
 FOUR = np.zeros((4, 4))
@@ -112,6 +114,50 @@ def test_predictability_of_scales_is_that_of_a_regression():
         assert simulated == pytest.approx(found, abs=0.015)  # five standard errors
 
 
+def test_predictability_of_a_scale_with_gaps_is_among_those_who_answered():
+    """Sums over all states: Var E(answer | others) / Var(answer), given that there is one."""
+    rng = np.random.default_rng(8)
+    schema = pf.Schema(
+        {"a": pf.Ordered([1, 2, 3]), "b": pf.Ordered([1, 2, 3, 4]), "c": ["x", "y", "z"]},
+        gaps={"a": "gone", "c": "gone"},
+    )
+    shape = schema.shape
+    cliques = [("a", "b"), ("b", "c"), ("a", "c")]
+    tables = [rng.standard_normal([shape[schema.index(name)] for name in c]) for c in cliques]
+    model = pf.MarkovRandomField(schema, cliques, tables)
+    joint = np.asarray(model.marginal(schema.names))
+    wanted = []
+    for v, answers in enumerate((3, 4, 3)):
+        own = np.eye(3) if v == 2 else np.arange(answers)[:, None]
+        explained = total = 0.0
+        table = np.moveaxis(joint, v, 0)[:answers].reshape(answers, -1)
+        table = table / table.sum()
+        for score in own.T:
+            mean = score @ table.sum(axis=1)
+            total += (score - mean) ** 2 @ table.sum(axis=1)
+            for column in table.T:
+                explained += column.sum() * (score @ column / column.sum() - mean) ** 2
+        wanted.append(explained / total)
+    found = [row.predictability.estimate for row in model.centrality()]
+    assert found == pytest.approx(wanted)
+    rows = model.sample(50_000, rng, "independent")
+    own = [np.arange(3.0)[:, None], np.arange(4.0)[:, None], np.eye(3)]
+    simulated = measures.row_predictability(model.factors, rows, own)
+    assert simulated == pytest.approx(found, abs=0.015)  # five standard errors
+
+
+def test_pairs_of_variables_by_hand():
+    strength = np.array([[3.0, 2, 1], [3, 2, 2], [1, 2, 3], [3, 1, 1]])
+    groups = [np.array(each) for each in ([1, 1, 2], [1, 1, 1], [1, 2, 2], [1, 1, 2])]
+    one, two, three = node_pairs(["a", "b", "c"], {"strength": strength}, groups)
+    assert (one.first, one.second, two.second, three.first) == ("a", "b", "c", "b")
+    assert [pair.ahead["strength"] for pair in (one, two, three)] == [0.75, 0.75, 0.5]
+    assert [pair.together for pair in (one, two, three)] == [0.75, 0.25, 0.5]
+    assert one.is_settled("strength") is False and one.is_settled("closeness") is None
+    sure = NodePair("a", "b", {"strength": 0.01}, 0.995)
+    assert sure.is_settled("strength") and sure.is_settled("together")
+
+
 def test_sparse_draws_by_enumeration():
     """One field and three interactions: all eight ways of being none, each with its evidence."""
     rng = np.random.default_rng(6)
@@ -161,6 +207,15 @@ def test_a_fitted_model_has_intervals_and_says_how_stable_they_are(learner):
         assert 0 <= row.predictability.low <= row.predictability.high <= 1
         assert row.betweenness.low is None and row.betweenness.first is not None
         assert 0 <= row.agreement <= 1
+    assert len(found.pairs) == 15 and not found[:2].note and len(found[:2].pairs) == 15
+    middle = {row.name: row.strength.estimate for row in found}
+    shares = [
+        p.ahead["strength"] if middle[p.first] > middle[p.second] else 1 - p.ahead["strength"]
+        for p in found.pairs
+    ]
+    assert np.mean(shares) == pytest.approx(found.order["strength"])
+    assert set(found.order) == set(MEASURES)
+    assert set(found.pairs[0].ahead) == set(MEASURES) - {"closeness"}
     wide, narrow = learner.model_.centrality(0.99), learner.model_.centrality(0.5)
     assert all(a.strength.low <= b.strength.low for a, b in zip(wide, narrow, strict=True))
     assert set(found.order) == set(learner.model_.centrality().order) and not found.note

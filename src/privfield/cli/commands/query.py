@@ -14,8 +14,8 @@ HELP = """Answer a question about a model. Costs no privacy.
 Example:  [bold]privfield query model.pf "P(low mood=yes | age=40-65, worry=no)"[/bold]
 
 The interval covers sampling and privacy noise together. There is none for variables that were not
-counted together, nor where the model file holds no measurements that could tell. What noise hides
-altogether is "not measured".
+counted together (two items on a scale have one), nor where the model file holds no measurements
+that could tell. What noise hides altogether is "not measured".
 """
 
 

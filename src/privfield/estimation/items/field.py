@@ -229,7 +229,7 @@ class ItemField:
         if self.answered is not None or math.prod(self.shape) * width > _MOST_LISTED:
             return None
         codes = np.indices(self.shape).reshape(len(self.shape), -1)
-        return self._measured(codes), self._own(codes), self._values(codes)
+        return self._measured(codes), self.statistics(codes), self._values(codes)
 
     def _over_all(self, point: Table) -> _Expected:
         assert self.listed is not None
@@ -261,7 +261,7 @@ class ItemField:
             total += statistics.sum(axis=0, dtype=np.float64)
             joint += _joint(self._values(self.chains.codes))
             if take < wide:
-                features = self._own(self.chains.codes).astype(np.float32)
+                features = self.statistics(self.chains.codes).astype(np.float32)
                 wider += statistics.sum(axis=0, dtype=np.float64)
                 inner += features.sum(axis=0, dtype=np.float64)
                 squares += statistics.T @ statistics
@@ -295,7 +295,7 @@ class ItemField:
         rows = clipped(whole, square) / GRID
         return np.concatenate([*levels, rows[:, first] * rows[:, second], rows**2, rows], axis=1)
 
-    def _own(self, codes: NDArray[np.intp]) -> Table:
+    def statistics(self, codes: NDArray[np.intp]) -> Table:
         """The statistics of the coordinates."""
         (first, second), values = self.upper, self._values(codes)
         levels = [contrasts(k)[c] for k, c in zip(self.shape, codes, strict=True)]

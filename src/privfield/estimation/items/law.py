@@ -32,6 +32,7 @@ _MOST_PRECISION = 16.0  # of what others are shrunk by where one weight is judge
 _LEAST_SHRUNK = 0.02  # of what is known about a weight, for yes/no items beside longer scales
 _STARTS = (1.0, 0.5, 0.25, 0.0)  # of what normal scores would have led to; the last has no links
 _WORSE = 1.1
+_SEARCHES = 2  # with simulated people of their own, where one is lost
 _PEOPLE, _MOST_PEOPLE = 20, 400_000  # simulated for each real one in the end, and in all
 
 _kept: WeakKeyDictionary[ItemSums | PooledItems, ItemLaw] = WeakKeyDictionary()
@@ -84,7 +85,17 @@ def law_of(sums: ItemSums | PooledItems, progress: ProgressCallback | None = Non
 
 
 def _find(sums: ItemSums | PooledItems, progress: ProgressCallback | None) -> ItemLaw:
-    field = field_of(sums, np.random.default_rng(0))
+    """Where simulated people lead away from what was released, others are asked."""
+    ends: list[ItemLaw] = []
+    for seed in range(_SEARCHES):
+        ends.append(_search(sums, seed, progress))
+        if not ends[-1].is_lost or ends[-1].field.listed is not None:
+            break  # over all states, there is nothing to draw again
+    return min(ends, key=lambda law: law.at.misfit)
+
+
+def _search(sums: ItemSums | PooledItems, seed: int, progress: ProgressCallback | None) -> ItemLaw:
+    field = field_of(sums, np.random.default_rng(seed))
     starts = [(field.linear(field.start(share)), field.states()) for share in _STARTS]
     rod = Yardstick.at(field, starts[-1][0])
     here, sites = _nearest(field, rod, starts, progress)

@@ -26,6 +26,7 @@ from privfield.estimation.uncertainty.coordinates import (
     places,
 )
 from privfield.estimation.uncertainty.intervals import Uncertainty, model_pairs
+from privfield.estimation.uncertainty.node_pairs import NodePair, node_pairs
 from privfield.estimation.uncertainty.sparse import sparse_draws
 from privfield.estimation.uncertainty.strengths import UNKNOWN, VERDICTS, strength_of
 from privfield.estimation.uncertainty.tails import normal_quantile
@@ -108,7 +109,8 @@ class Centrality(Stamped, Sequence[NodeCentrality]):
     """One row for each variable, in column order.
 
     `order` has for each measure the share of pairs of variables that stand in a draw as they stand
-    here, over all draws. `note` says why there are no intervals, where there are none.
+    here, over all draws; `pairs` has each pair on its own. `note` says why there are no intervals,
+    where there are none.
     """
 
     def __init__(
@@ -117,8 +119,10 @@ class Centrality(Stamped, Sequence[NodeCentrality]):
         level: float,
         order: Mapping[str, float] | None = None,
         note: str = "",
+        pairs: Sequence[NodePair] = (),
     ) -> None:
         self.rows, self.level, self.order, self.note = tuple(rows), level, dict(order or {}), note
+        self.pairs = tuple(pairs)
 
     @overload
     def __getitem__(self, place: int) -> NodeCentrality: ...
@@ -126,7 +130,8 @@ class Centrality(Stamped, Sequence[NodeCentrality]):
     def __getitem__(self, place: slice) -> Centrality: ...
     def __getitem__(self, place: int | slice) -> NodeCentrality | Centrality:
         if isinstance(place, slice):
-            return stamped(Centrality(self.rows[place], self.level, self.order, self.note), self)
+            own = self.rows[place], self.level, self.order, self.note, self.pairs
+            return stamped(Centrality(*own), self)
         return self.rows[place]
 
     def __len__(self) -> int:
@@ -369,13 +374,17 @@ def _drawn(model: Model, networks: _Networks, level: float) -> Centrality:
     if not networks.has_strength:
         values["strength"] = [replace(v, low=None, high=None) for v in values["strength"]]
     groups = measures.communities(np.median(weights, axis=0))
-    agreement = measures.agreement(groups, [measures.communities(w) for w in weights[:_SLOW]])
-    order = {
-        name: measures.same_order(np.median(each, axis=0), each)
-        for name, each in drawn.items()
-        if len(each) > 1 and not np.isnan(each).any()
+    others = [measures.communities(w) for w in weights[:_SLOW]]
+    agreement = measures.agreement(groups, others)
+    known = {
+        name: each for name, each in drawn.items() if len(each) > 1 and not np.isnan(each).any()
     }
-    return _rows(model, values, groups, agreement, level, order)
+    order = {name: measures.same_order(np.median(x, axis=0), x) for name, x in known.items()}
+    known.pop("closeness", None)  # draws may agree on ways that are not there
+    if len(model.schema) > _MOST_TRIED:  # too few studies of more say how often that is right
+        known.pop("betweenness", None)
+    pairs = node_pairs(model.schema.names, known, others)
+    return _rows(model, values, groups, agreement, level, order, pairs=pairs)
 
 
 def _rows(
@@ -386,6 +395,7 @@ def _rows(
     level: float,
     order: Mapping[str, float] | None = None,
     note: str = "",
+    pairs: Sequence[NodePair] = (),
 ) -> Centrality:
     rows = [
         NodeCentrality(
@@ -396,7 +406,7 @@ def _rows(
         )
         for i, name in enumerate(model.schema.names)
     ]
-    return Centrality(rows, level, order, note)
+    return Centrality(rows, level, order, note, pairs)
 
 
 def _values(name: str, draws: Table, level: float, middle: Table) -> list[Value]:
@@ -479,7 +489,7 @@ def _features(model: Model) -> list[measures.Features]:
         return [measures.features(len(score), score) for score in model.scores]
     found = []
     for variable in model.schema.variables:
-        levels = len(variable.levels)
-        steps = np.arange(float(levels)) if variable.is_ordered and not variable.has_gap else None
-        found.append(measures.features(levels, steps))
+        answers = len(variable.answers)
+        steps = np.arange(float(answers)) if variable.is_ordered else None
+        found.append(measures.features(answers, steps))
     return found

@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +26,7 @@ from privfield.estimation.items.edges import ItemUncertainty
 from privfield.estimation.items.shared import shared
 from privfield.estimation.uncertainty.coordinates import Scope, coordinates
 from privfield.estimation.uncertainty.intervals import Uncertainty
-from privfield.estimation.uncertainty.posterior import Linear, linear
+from privfield.estimation.uncertainty.posterior import Linear, laplace_scores, linear
 from privfield.estimation.uncertainty.strengths import (
     NEGLIGIBLE,
     UNKNOWN,
@@ -35,14 +36,14 @@ from privfield.estimation.uncertainty.strengths import (
     judged,
     plain_edge,
 )
-from privfield.estimation.uncertainty.tails import erfc, normal_quantile
+from privfield.estimation.uncertainty.tails import beyond, erfc, laplace_share, normal_quantile
 from privfield.estimation.uncertainty.two_by_two import FAR
 from privfield.inference.factors import Table
 
 _TURNS = 30
 _STEP, _THERE = 0.3, 0.01
 _NEAR = 0.5  # standard errors that are left of a step where simulated people err themselves
-_SIMULATED = 20_000
+_SIMULATED, _BLOCK = 20_000, 1_000  # draws, and how many at a time
 _RESOLVED = 0.005  # chances below are too rare to be simulated
 _LEAST = 1e-15  # no chance is said to be smaller
 _RANK = 1e-9  # of the largest: variances below are none
@@ -90,21 +91,21 @@ class _Group:
     covariance: Table
     assumed: Table  # precision
     around: Callable[[Table], Linear | None]
+    laplace: Callable[[Linear], Table]  # how the score moves with draws of such noise
 
 
 def _group(known: Known, rng: np.random.Generator) -> _Group:
     if isinstance(known, ItemUncertainty):
         law = shared(known.law, rng)
-        return _Group(known, law.places, law.mean, law.covariance, law.assumed, law.around)
+        items = law.places, law.mean, law.covariance, law.assumed, law.around
+        return _Group(known, *items, lambda here: np.zeros((len(here.point), 0)))  # all Gaussian
     numbers, found = known.numbers, known.law
-    pairs: dict[Scope, slice] = {
-        s: place for s, place in numbers.places() if len(s) == 2 and place.stop > place.start
-    }
 
     def around(point: Table) -> Linear | None:
         return linear(numbers, known.model, point, rng)
 
-    return _Group(known, pairs, found.mean, found.covariance, found.sites.k, around)
+    own = _places(known), found.mean, found.covariance, found.sites.k, around
+    return _Group(known, *own, partial(laplace_scores, numbers))
 
 
 def difference(
@@ -119,15 +120,10 @@ def difference(
     Laws of items and of tables go together where all variables have two levels.
     """
     check_level(level)
-    random = np.random.default_rng(0) if rng is None else rng
-    groups = _group(first, random), _group(second, random)
-    scopes = sorted(groups[0].places.keys() & groups[1].places.keys() - _unsettled(first, second))
-    chance = 1.0, 0.0, 0
-    if scopes:
-        found = _common_fit(groups, scopes)
-        if found is None:
-            return None
-        chance = _global(*found, random)
+    scopes = compared(first, second)
+    chance = equality(first, second, scopes, rng)
+    if chance is None:
+        return None
     rows, measured = _edges(first, second, scopes, level)
     size = len(first.model.schema)
     pairs = size * (size - 1) // 2
@@ -135,6 +131,37 @@ def difference(
     tests = pairs if selected else None
     edges = Edges(judged(rows, measured, level, negligible, tests), level, pairs)
     return Difference(*chance, edges, tuple(_shares(first, second, level)), len(scopes))
+
+
+def compared(first: Known, second: Known) -> list[Scope]:
+    """Pairs of variables that both groups measured, in a way that may be compared."""
+    return sorted(_pairs(first) & _pairs(second) - _unsettled(first, second))
+
+
+def _pairs(known: Known) -> set[Scope]:
+    if isinstance(known, ItemUncertainty):
+        return {(int(i), int(j)) for i, j in zip(*known.law.field.upper, strict=True)}
+    return set(_places(known))
+
+
+def _places(known: Uncertainty) -> dict[Scope, slice]:
+    """Where the coordinates of pairs are."""
+    spots = known.numbers.places()
+    return {s: place for s, place in spots if len(s) == 2 and place.stop > place.start}
+
+
+def equality(
+    first: Known, second: Known, scopes: Sequence[Scope], rng: np.random.Generator | None = None
+) -> tuple[float, float, int] | None:
+    """The one test of these links: its chance, its size as a whole and the degrees of freedom.
+
+    None where no common links explain both groups.
+    """
+    if not scopes:
+        return 1.0, 0.0, 0
+    random = np.random.default_rng(0) if rng is None else rng
+    found = _common_fit((_group(first, random), _group(second, random)), scopes)
+    return None if found is None else _global(*found, random)
 
 
 def _unsettled(first: Known, second: Known) -> frozenset[Scope]:
@@ -148,10 +175,14 @@ def _unsettled(first: Known, second: Known) -> frozenset[Scope]:
 
 @dataclass(frozen=True, eq=False)
 class _Scores:
-    """A group's efficient score about the common links; its slope in them is its variance."""
+    """A group's efficient score about the common links; its slope in them is its variance.
+
+    `laplace` has how it moves with each draw of Laplace noise of unit variance.
+    """
 
     score: Table
     slope: Table
+    laplace: Table
 
 
 def _common_fit(
@@ -171,7 +202,7 @@ def _common_fit(
             here = group.around(point)
             if here is None:
                 return None
-            scores, own = _efficient(here, spot, group.assumed)
+            scores, own = _efficient(here, spot, group)
             found.append(scores)
             moves.append(own)
             simulated |= here.statistics.samples is not None
@@ -199,7 +230,7 @@ def _mask(spot: NDArray[np.intp], size: int) -> NDArray[np.bool_]:
     return found
 
 
-def _efficient(here: Linear, spot: NDArray[np.intp], prior: Table) -> tuple[_Scores, Table]:
+def _efficient(here: Linear, spot: NDArray[np.intp], group: _Group) -> tuple[_Scores, Table]:
     """The score of the links without what thresholds explain, and a step for the thresholds."""
     score = here.shift - here.precision @ here.point
     rest = np.flatnonzero(~_mask(spot, len(score)))
@@ -208,9 +239,11 @@ def _efficient(here: Linear, spot: NDArray[np.intp], prior: Table) -> tuple[_Sco
     tiny = _RANK * np.diag(np.diag(here.precision)[rest])
     taken = np.linalg.solve(own + tiny, across.T).T
     slope = here.precision[np.ix_(spot, spot)] - taken @ across.T
-    assumed = prior[np.ix_(rest, rest)]
+    assumed = group.assumed[np.ix_(rest, rest)]
     step = np.linalg.solve(own + assumed, score[rest] - assumed @ here.point[rest])
-    return _Scores(score[spot] - taken @ score[rest], (slope + slope.T) / 2), np.asarray(step)
+    noise = group.laplace(here)
+    without = (each[spot] - taken @ each[rest] for each in (score, noise))
+    return _Scores(next(without), (slope + slope.T) / 2, next(without)), np.asarray(step)
 
 
 def _global(first: _Scores, second: _Scores, rng: np.random.Generator) -> tuple[float, float, int]:
@@ -228,7 +261,8 @@ def _global(first: _Scores, second: _Scores, rng: np.random.Generator) -> tuple[
     deviations = np.sqrt((root**2).sum(axis=1))
     whole = float(((vectors.T @ gap) ** 2 / values).sum())
     largest = float((np.abs(gap) / deviations).max())
-    drawn = rng.standard_normal((_SIMULATED, len(values)))
+    noise = np.hstack([share @ first.laplace, (share - np.eye(len(both))) @ second.laplace])
+    drawn = _drawn(vectors.T @ noise / np.sqrt(values)[:, None], rng)
     wholes = np.sort((drawn**2).sum(axis=1))
     most = np.zeros(_SIMULATED)
     for row, deviation in zip(root, deviations, strict=True):
@@ -242,10 +276,26 @@ def _global(first: _Scores, second: _Scores, rng: np.random.Generator) -> tuple[
     as_rare = np.sum(rarest <= min(tail(whole, wholes), tail(largest, ordered)))
     chance = float(1 + as_rare) / (1 + _SIMULATED)  # what was never drawn may happen
     if chance <= _RESOLVED:
-        single = len(gap) * math.erfc(largest / math.sqrt(2))
-        rare = 2 * min(float(chdtrc(len(values), whole)), single)
+        tails = beyond(np.array(largest), laplace_share(noise.T**2, 1.0, deviations**2))
+        rare = 2 * float(tails.sum())
+        if not noise.size:  # else the tail of the whole is longer, and not known
+            rare = min(rare, 2 * float(chdtrc(len(values), whole)))
         chance = max(min(chance, rare), _LEAST)
     return chance, whole, len(values)
+
+
+def _drawn(laplace: Table, rng: np.random.Generator) -> Table:
+    """Draws of T with unit covariance, a row each, of which Laplace draws make up that part."""
+    size, draws = laplace.shape
+    found: Table = rng.standard_normal((_SIMULATED, size))
+    if not draws:
+        return found
+    values, vectors = np.linalg.eigh(np.eye(size) - laplace @ laplace.T)
+    found = found @ (vectors * np.sqrt(np.maximum(values, 0.0))).T
+    for start in range(0, _SIMULATED, _BLOCK):
+        rows = found[start : start + _BLOCK]
+        rows += rng.laplace(0.0, math.sqrt(0.5), (len(rows), draws)) @ laplace.T
+    return found
 
 
 # -- one difference at a time ----------------------------------------------------------------------

@@ -5,7 +5,8 @@ As in R's qgraph (`centrality_auto`): strength is Σ|w|, distances are 1/|w|, cl
 others that lead through a node, each pair once. As in networktools: expected influence is Σw, and
 in two steps Σw plus the neighbours' own, weighted by w. Predictability is the share of a variable's
 variance that all others explain: R² of the scores of ordered answers, two of them included; of more
-answers without an order Goodman and Kruskal's τ, which sums the variances of "is it this one?".
+answers without an order Goodman and Kruskal's τ, which sums the variances of "is it this one?". A
+gap is no answer: the share is among those who answered, whoever left gaps elsewhere.
 Communities are those of greedy modularity on |w| (Clauset, Newman & Moore 2004).
 """
 
@@ -20,7 +21,8 @@ from numpy.typing import NDArray
 from privfield.inference.factors import Factors, Table
 
 _ALIKE = 1e-12  # variances below are none
-Features = NDArray[np.float64]  # a row for each level: its score, or which one it is
+# A row for each answer: its score, or which one it is. A gap has none.
+Features = NDArray[np.float64]
 
 
 def strength(weights: Table) -> Table:
@@ -94,10 +96,12 @@ def predictability(joint: Table, own: Sequence[Features]) -> Table:
     axes = tuple(range(more, joint.ndim))
     found = []
     for axis, feature in zip(axes, own, strict=True):
-        rest = joint.sum(axis=axis)
-        means = np.moveaxis(joint, axis, -1) @ feature / np.maximum(rest, 1e-300)[..., None]
-        squares = ((means**2).sum(axis=-1) * rest).sum(axis=axes[:-1])
-        shares = joint.sum(axis=tuple(other for other in axes if other != axis))
+        answered = np.moveaxis(joint, axis, -1)[..., : len(feature)]
+        rest = answered.sum(axis=-1)
+        means = answered @ feature / np.maximum(rest, 1e-300)[..., None]
+        all_ = np.maximum(rest.sum(axis=axes[:-1]), 1e-300)
+        squares = ((means**2).sum(axis=-1) * rest).sum(axis=axes[:-1]) / all_
+        shares = answered.sum(axis=axes[:-1]) / all_[..., None]
         found.append(_explained(squares, shares, feature))
     return np.stack(found, axis=-1)
 
@@ -114,8 +118,12 @@ def row_predictability(factors: Factors, rows: NDArray[Any], own: Sequence[Featu
                 logits += table[tuple(index)]
         chances = np.exp(logits - logits.max(axis=1, keepdims=True))
         chances /= chances.sum(axis=1, keepdims=True)
-        squares = ((chances @ feature) ** 2).sum(axis=1).mean()
-        found.append(_explained(squares, chances.mean(axis=0), feature))
+        chances = chances[:, : len(feature)]
+        weights = chances.sum(axis=1)  # how likely each row answers
+        chances /= np.maximum(weights, 1e-300)[:, None]
+        squares = np.average(((chances @ feature) ** 2).sum(axis=1), weights=weights)
+        shares = np.average(chances, axis=0, weights=weights)
+        found.append(_explained(squares, shares, feature))
     return np.array(found)
 
 

@@ -148,15 +148,32 @@ def linear(numbers: Numbers, like: Model, point: Table, rng: np.random.Generator
     if statistics is None:
         return None
     sampling = numbers.total * statistics.covariance
-    varying = numbers.alike * sampling
-    varying += numbers.total_deviation**2 * np.outer(statistics.mean, statistics.mean)
-    varying[np.diag_indices_from(varying)] += numbers.variances + _TINY * np.trace(varying)
     gap = numbers.sums - numbers.total * statistics.mean
-    weights = solve(varying, np.column_stack([sampling, gap]))
+    weights = solve(_varying(numbers, statistics), np.column_stack([sampling, gap]))
     precision = statistics.correction * sampling @ weights[:, :-1]
     precision = (precision + precision.T) / 2
     shift = statistics.correction * weights[:, :-1].T @ gap + precision @ point
     return Linear(point, statistics, sampling, precision, shift, float(gap @ weights[:, -1]))
+
+
+def _varying(numbers: Numbers, statistics: Statistics) -> Table:
+    """The covariance S of the sums."""
+    found = numbers.alike * numbers.total * statistics.covariance
+    found += numbers.total_deviation**2 * np.outer(statistics.mean, statistics.mean)
+    found[np.diag_indices_from(found)] += numbers.variances + _TINY * np.trace(found)
+    return found
+
+
+def laplace_scores(numbers: Numbers, here: Linear) -> Table:
+    """How the score u − J θ° moves with draws of Laplace noise of unit variance, a column each.
+
+    Noise that is the mean of several such draws counts as part Laplace and part normal, with the
+    same fourth moment (`tails.laplace_share`). Without Laplace noise there are no columns.
+    """
+    if not numbers.laplace:
+        return np.zeros((len(here.point), 0))
+    moved = solve(_varying(numbers, here.statistics), here.sampling).T  # N F S⁻¹
+    return here.statistics.correction * moved * np.sqrt(numbers.laplace * numbers.variances)
 
 
 # -- spike and slab --------------------------------------------------------------------------------
