@@ -230,6 +230,8 @@ def test_what_is_not_private_says_so_everywhere(call, desk):
     line = ("fit", "patients.csv", "-s", "schema.toml", *FIT, "--insecure-seed", "1")
     code, out, err = call(*line, "-o", "m.pf")
     assert code == 0 and out.startswith("NOT PRIVATE") and "NOT PRIVATE" in err
+    told = json.loads(call(*line, "-o", "again.pf", "--json")[1])
+    assert "NOT PRIVATE" in told["stamp"] and told["cost"] is None
     for command in (
         ("query", "m.pf", "P(worry=yes)"),
         ("query", "m.pf", "P(worry=yes)", "--json"),
