@@ -84,6 +84,15 @@ def test_results_say_it(model, private):
     assert utility(model, model.sample(50)).summary()["stamp"] == model.stamp
 
 
+def test_single_rows_say_it(model, private):
+    edges = model.edges()
+    for row in (*edges, edges[0], *edges[:1], *sorted(edges, key=lambda row: row.first)):
+        assert row.stamp == model.stamp
+        assert repr(row).startswith(f"{model.stamp}.\nEdgeInterval(first='")
+    assert [row.stamp for row in private.edges()] == [None] * len(private.edges())
+    assert repr(private.edges()[0]).startswith("EdgeInterval(first='")
+
+
 def test_graphs_say_it(learner, model):
     own = [model.graph(), model.to_ising().graph(), learner.graph_]
     own.append(pf.OrdinalModel(model.schema, np.zeros((3, 3)), stamp=model.stamp).graph())

@@ -9,4 +9,11 @@ class InputError(ValueError):
 
 
 class BudgetRefused(ValueError):
-    """A ledger refused a charge: the budget that is left does not cover it."""
+    """A ledger refused a charge: the budget that is left does not cover it.
+
+    `hint` is the end of its text that holds in any wording: how δ came to be short.
+    """
+
+    def __init__(self, text: str, hint: str = "") -> None:
+        super().__init__(f"{text} {hint}".rstrip())
+        self.hint = hint

@@ -4,11 +4,14 @@ import json
 import math
 import os
 import shutil
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
 
 import privfield as pf
+from privfield.mechanisms.tables.mechanism import ContingencyTables
+from privfield.privacy.ledger import NoLedger
 
 FIT = ("--epsilon", "1", "--cliques", "all-pairs", "--yes")
 
@@ -227,6 +230,8 @@ def test_what_is_not_private_says_so_everywhere(call, desk):
     line = ("fit", "patients.csv", "-s", "schema.toml", *FIT, "--insecure-seed", "1")
     code, out, err = call(*line, "-o", "m.pf")
     assert code == 0 and out.startswith("NOT PRIVATE") and "NOT PRIVATE" in err
+    told = json.loads(call(*line, "-o", "again.pf", "--json")[1])
+    assert "NOT PRIVATE" in told["stamp"] and told["cost"] is None
     for command in (
         ("query", "m.pf", "P(worry=yes)"),
         ("query", "m.pf", "P(worry=yes)", "--json"),
@@ -262,6 +267,32 @@ def test_what_was_charged_is_not_called_spared(study, call, tmp_path, monkeypatc
     line = ("fit", study / "patients.csv", "-s", study / "schema.toml", "-e", 1, "-d", "1e-6")
     code, _, err = call(*line, "--cliques", "all-pairs", "-y", "-o", tmp_path / "m.pf")
     assert code == 2 and "the disk is full." in err and "Nothing was spent" not in err
+
+
+@pytest.mark.parametrize("ledger", [False, True])
+@pytest.mark.parametrize("late", [False, True])
+def test_an_error_says_whether_the_run_had_begun(study, call, tmp_path, monkeypatch, late, ledger):
+    """Something wrong that shows only while records are read: "nothing was spent" is not true."""
+    opened = ContingencyTables.open
+
+    def refuse(*_):
+        raise pf.InputError("data: no such column.")
+
+    def open_late(self, data):
+        opened(self, data)
+        return refuse
+
+    monkeypatch.setattr(ContingencyTables, "open", open_late if late else refuse)
+    line = ("fit", study / "patients.csv", "-s", study / "schema.toml", "-e", 1, "-d", "1e-6")
+    book = ("--ledger", tmp_path / "l") if ledger else ()
+    code, _, err = call(*line, "--cliques", "all-pairs", "-y", "-o", tmp_path / "m.pf", *book)
+    assert code == 2 and "data: no such column." in err and not (tmp_path / "m.pf").exists()
+    assert ("Nothing was spent." in err) is not late
+    assert ("The run had begun: count it as spent" in err) is (late and not ledger)
+    assert ("l was charged ρ = 0.02436 (zCDP)" in err) is (late and ledger)
+    if ledger:  # one that was made for a charge that did not come is none, and can be made again
+        with nullcontext() if late else pytest.raises(NoLedger):
+            assert len(pf.Ledger(tmp_path / "l").charges()) == 1
 
 
 @pytest.mark.parametrize("command", ["", "init", "fit", "peer"])

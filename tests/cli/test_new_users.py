@@ -152,6 +152,7 @@ def test_what_counts_as_positive_is_said_and_can_be_named(call, desk):
     line = ("-e", "5", "--insecure-seed", "1", "--yes", "--force", "--json", "-o", "p.pf")
     code, plain, err = call("peer", "edges.csv", "numbers.csv", *line)
     assert code == 0 and "numbers above 0, yes, true, y and t count as positive" in err
+    assert json.loads(plain)["stamp"] and json.loads(plain)["cost"] is None
     code, same, err = call("peer", "edges.csv", "words.csv", "--positive", "ja", *line)
     assert code == 0 and same == plain
     assert "Outcomes  'ja' counts as positive, all else as negative" in err

@@ -13,6 +13,7 @@ import pytest
 import privfield as pf
 from command_line import installed, start
 from privfield.cli.spending import Spending
+from privfield.privacy.mechanism import Mechanism
 
 
 def read_all(descriptor, until, seconds=300):
@@ -158,6 +159,9 @@ def test_an_interrupted_run_without_a_ledger_is_not_called_free(monkeypatch):
     monkeypatch.setattr(Spending, "began", False)
     assert purse._after(None) == "Nothing was released, so nothing was spent."
     monkeypatch.setattr(Spending, "began", True)
+    monkeypatch.setattr(purse, "_runs", Mechanism.begun)
+    assert purse._after(None) == "Nothing was released, so nothing was spent."
+    monkeypatch.setattr(Mechanism, "begun", Mechanism.begun + 1)
     assert "count such a run as spent" in purse._after(None)
 
 

@@ -7,6 +7,9 @@ from scipy.optimize import minimize
 import privfield as pf
 from privfield.learners.base import card_of
 from privfield.learners.sparse_logistic import SparseLogistic
+from privfield.mechanisms.frank_wolfe.general import LossFrankWolfe
+from privfield.mechanisms.frank_wolfe.logistic import LogisticFrankWolfe
+from privfield.privacy.terms import Terms, unit_of
 
 RNG = np.random.default_rng(20240614)
 X = RNG.uniform(-2, 2, (4000, 5))
@@ -163,3 +166,12 @@ def test_people_are_refused_before_the_charge(kind, tmp_path):
     assert card_of(learner.fit(X[:50], Y[:50])).unit == ledger.unit == "row"
     seeded = kind(pf.ZCDP(1), steps=2, insecure_seed=1).fit(X[:50], Y[:50])
     assert card_of(seeded).promise().startswith("none. NOT PRIVATE")
+
+
+@pytest.mark.parametrize("kind", [LogisticFrankWolfe, LossFrankWolfe])
+def test_mechanisms_built_by_hand_refuse_people_too(kind):
+    """Nothing would keep a person to the three rows that the noise is made for."""
+    schema = pf.Schema({"a": 2}, unit=pf.Person("id", rows=3))
+    terms = Terms.of(pf.ZCDP(1), unit_of(schema))
+    with pytest.raises(pf.InputError, match=f"{kind.__name__} reads two arrays"):
+        kind(terms, schema=schema, features=5, radius=1.0, steps=2)

@@ -614,3 +614,13 @@ def test_communities_are_colours_and_numbers():
     assert "no interval is known for them" in found.text
     one = Page(build_page(pf.IsingModel(np.full((4, 4), 0.3) - 0.3 * np.eye(4), np.zeros(4))))
     assert {node["fill"] for node in one.data["network"]["nodes"]} == {"paper"}
+
+
+def test_many_absent_edges_are_not_printed(tmp_path):
+    """Eleven unrelated variables: of 55 pairs more than 40 are absent, or 15 seem to be there."""
+    rows = np.random.default_rng(2).choice([-1, 1], (60_000, 11))
+    page = write_report(
+        pf.IsingLearner(pf.PureDP(20), method="moments").fit(rows).model_, tmp_path / "r.html"
+    ).read_text()
+    told = re.search(r"(\d+) edges that are absent are not printed; they are in the HTML", page)
+    assert 'class="edges bare"' in page and told and int(told[1]) == page.count('class="absent"')

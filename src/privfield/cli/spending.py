@@ -33,6 +33,7 @@ class Spending:
     """
 
     began: ClassVar[bool] = False
+    _runs: int = 0  # that had begun in this process before this command came to its own
 
     def __init__(
         self,
@@ -110,18 +111,16 @@ class Spending:
         if not self.ledger.knows(str(self.job)):  # another program may just have charged it
             raise BudgetRefused(self._refusal())
 
-    def _refusal(self, given: str = "") -> str:
-        """What was asked for and what is left, in the words of the command; `given` is Python's."""
-        if self.ledger is None:
-            return given
-        settled = (
-            " What δ is for" + given.partition(" What δ is for")[2] if "δ is for" in given else ""
-        )
-        spared = "" if self.charged() else " Nothing was spent."
-        return (
+    def _refusal(self, hint: str = "") -> str:
+        """What was asked for and what is left, in the words of the command, and Python's hint."""
+        assert self.ledger is not None  # nothing else refuses
+        told = [
             f"budget refused: {in_words(self.budget)} was asked for; {self.path} has "
-            f"{left_in(self.ledger)} left of {in_words(self.ledger.total)}.{settled}{spared}"
-        )
+            f"{left_in(self.ledger)} left of {in_words(self.ledger.total)}.",
+            hint,
+            "" if self.charged() else "Nothing was spent.",
+        ]
+        return " ".join(filter(None, told))
 
     def preview(self) -> str:
         """What the ledger says before this charge."""
@@ -162,14 +161,13 @@ class Spending:
         try:
             yield
         except BudgetRefused as error:
-            text = self._refusal(str(error))
+            text = self._refusal(error.hint)
             self._forget()
             raise BudgetRefused(text) from None
         except InputError as error:
+            more = "" if "Nothing was" in str(error) and not self.charged() else self._standing()
             self._forget()
-            spared = not self.charged() and vars(learner or self).get("cost_") is None
-            more = " Nothing was spent." * (spared and "Nothing was" not in str(error))
-            raise InputError(f"{error}{more}") from None
+            raise InputError(f"{error} {more}".rstrip()) from None
         except KeyboardInterrupt:
             note(f"\nprivfield: interrupted, no file was written. {self._after(learner)}")
             raise Stopped(INTERRUPTED) from None
@@ -189,7 +187,7 @@ class Spending:
         if doubt:
             warn(doubt)
             ask(yes or self.is_known, always, "Spend it all the same?")
-        Spending.began = True
+        Spending.began, self._runs = True, _runs()
         with bars("reading", totals) as progress:
             learner.set_params(ledger=self.open(), progress=progress)
             yield
@@ -199,28 +197,55 @@ class Spending:
         if self._made and self.ledger is not None:
             self.ledger.withdraw()
 
-    def _after(self, learner: Any) -> str:
+    @property
+    def _has_run(self) -> bool:
+        """Whether a mechanism of this command came to read records."""
+        return Spending.began and _runs() > self._runs
+
+    def _standing(self) -> str:
+        """What a command has spent that stops at something wrong."""
+        if self.charged() or not self._has_run:
+            return self._charge() or "Nothing was spent."
+        return (
+            "The run had begun: count it as spent, though no file was written. With --ledger the "
+            "same job costs nothing more."
+            if self.ledger is None
+            else "Nothing was charged."
+        )
+
+    def _charge(self) -> str:
+        """What the ledger was charged by this command, and what it is good for."""
         charges = self.charged()
-        if charges:
-            last = charges[-1]
-            return (
-                f"{self.path} was charged {in_words(last.cost)}. Run the same command with --job "
-                f"{last.job} to finish at no further cost."
-            )
+        if not charges:
+            return ""
+        last = charges[-1]
+        return (
+            f"{self.path} was charged {in_words(last.cost)}. Run the same command with --job "
+            f"{last.job} to finish at no further cost."
+        )
+
+    def _after(self, learner: Any) -> str:
+        """What a command has spent that was interrupted."""
         if self.ledger is not None:
-            return "Nothing was charged."
+            return self._charge() or "Nothing was charged."
         cost = getattr(learner, "cost_", None)
         if cost is not None:
             return (
                 f"The release was made and is lost; had it been seen, its cost would be "
                 f"{in_words(cost)}. With --ledger an interrupted fit can be finished for free."
             )
-        if not Spending.began:
+        if not self._has_run:
             return "Nothing was released, so nothing was spent."
         return (
             "Nothing was released but progress. Of methods that choose step by step it tells what "
             "they have found: count such a run as spent. With --ledger it can be finished for free."
         )
+
+
+def _runs() -> int:
+    from privfield.privacy.mechanism import Mechanism
+
+    return Mechanism.begun
 
 
 def _epsilon(budget: Budget) -> float:

@@ -12,9 +12,12 @@ from numpy.typing import NDArray
 from privfield.errors import InputError
 from privfield.learners.base import Learner, result
 from privfield.mechanisms.frank_wolfe.general import LossFrankWolfe
-from privfield.mechanisms.frank_wolfe.logistic import LogisticFrankWolfe, check_arrays
+from privfield.mechanisms.frank_wolfe.logistic import (
+    LogisticFrankWolfe,
+    check_arrays,
+    check_records,
+)
 from privfield.mechanisms.frank_wolfe.losses import Loss
-from privfield.privacy.terms import unit_of
 
 
 @dataclass(repr=False, eq=False, kw_only=True)
@@ -34,11 +37,7 @@ class LinearLearner(Learner):
 
     def _fit(self, kind: type[LogisticFrankWolfe], X: Any, y: Any, **settings: Any) -> Self:
         self._forget()
-        if not unit_of(self.schema).is_row:
-            raise InputError(
-                f"schema: {type(self).__name__} reads two arrays, in which every row is a record "
-                "of its own, and cannot protect people who may have several: leave the unit out."
-            )
+        check_records(self.schema, type(self).__name__)
         check_arrays(X, y)
         trajectory = self._release(
             kind,

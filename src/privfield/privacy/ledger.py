@@ -352,10 +352,11 @@ class Ledger:
         missing = ", or ".join(" and ".join(route.missing) for route in after)
         hint = ""
         if isinstance(self.total, ApproxDP) and ("delta" in missing or "(ε, δ)" in missing):
-            hint = " What δ is for is settled by the first release, or by stable_delta."
+            hint = "What δ is for is settled by the first release, or by stable_delta."
         raise BudgetRefused(
             f"budget refused. Total: {self.total}. Requested: {cost}. "
-            f"Remaining: {left or 'nothing'}. Missing: {missing}.{hint}"
+            f"Remaining: {left or 'nothing'}. Missing: {missing}.",
+            hint,
         )
 
     @contextmanager

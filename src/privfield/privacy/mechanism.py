@@ -50,6 +50,7 @@ class Mechanism(ABC, Generic[R]):
     adjacencies: ClassVar[tuple[Adjacency, ...]] = ROWS
     # ways to do a study: kinds of model, and names; `forecast(study, way)` says what to expect
     ways: ClassVar[tuple[tuple[str, str], ...]] = ()
+    begun: ClassVar[int] = 0  # runs in this process: whoever says "nothing was spent" looks here
 
     def __post_init__(self) -> None:
         if self.terms.adjacency not in self.adjacencies:
@@ -183,6 +184,7 @@ class Mechanism(ABC, Generic[R]):
             raise InputError(f"unit must be {meant}; got one {said}.")
 
     def _run(self, run: Run[R], journal: Journal | None, name: str) -> R:
+        Mechanism.begun += 1
         try:
             return run(self.terms.randomness(journal))
         except Overtaken:

@@ -353,6 +353,7 @@ def _methods(
             "The model was fitted to the noisy statistics alone, shrinking interactions as far as "
             "sampling and privacy noise demand."
         )
+    if found.intervals and not found.hopeless:
         parts.append(
             f"Strengths and their intervals ({level:.0%}, not adjusted for multiple comparisons) "
             "account for sampling and privacy noise together; each pair was judged without "

@@ -33,7 +33,10 @@ def edge_table(found: Findings, picture: drawing.Drawing | None) -> Content | No
     shown = sorted(order[:_MOST_ROWS], key=lambda edge: -drawing.magnitude(edge))
     places = {} if picture is None else {id(d.edge): n for n, d in enumerate(picture.edges)}
     reach = _reach(shown)
+    absent = sum(edge.verdict == "absent" for edge in shown)
     pale = sum(edge.verdict in ("uncertain", "not measured") for edge in shown)
+    pale = pale if pale > _MOST_PRINTED or len(shown) > _LONG else 0
+    many_absent = absent > _MOST_PRINTED
     level = found.edges.level
     return {
         "heading": "The edges",
@@ -44,13 +47,25 @@ def edge_table(found: Findings, picture: drawing.Drawing | None) -> Content | No
         "axis_low": drawing.minus(-reach, "g"),
         "axis_high": f"{reach:g}",
         "rows": [_edge_row(edge, reach) for edge in shown],
-        "unprinted": pale if pale > _MOST_PRINTED or len(shown) > _LONG else 0,
+        "brief": " brief" * bool(pale) + " bare" * many_absent,
+        "unprinted": _unprinted(pale, absent if many_absent else 0),
         "left_out": _left_out(found, len(order) - len(shown)),
         "data": {
             "columns": list(COLUMNS),
             "rows": [[*record(edge), places.get(id(edge))] for edge in shown],
         },
     }
+
+
+def _unprinted(pale: int, absent: int) -> str:
+    """What is not on paper."""
+    if not pale + absent:
+        return ""
+    kinds = ["are uncertain or were not measured"] * bool(pale) + ["are absent"] * bool(absent)
+    return (
+        f"{counted(pale + absent, 'edge')} that {' or '.join(kinds)} are not printed; they are in "
+        "the HTML file."
+    )
 
 
 def _reach(edges: Sequence[EdgeInterval]) -> float:

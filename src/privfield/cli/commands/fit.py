@@ -208,7 +208,7 @@ def _for_programs(
         "unit": card.unit,
         "adjacency": purse.adjacency,
         "budget": purse.budget.to_json(),
-        "cost": learner.cost_.to_json(),
+        "cost": None if model.stamp else learner.cost_.to_json(),  # nothing was protected
         "ledger": purse.summary(),
         "expected_error": _expected_error(best),
         "expected_seconds": best.seconds,

@@ -160,7 +160,7 @@ def peer(
                 "protected": "outcomes",
                 "not_protected": "edges",
                 "adjacency": "flip-outcome",
-                "cost": cost_to_json(learner.cost_),
+                "cost": None if learner.stamp_ else cost_to_json(learner.cost_),
                 "ledger": purse.summary(),
             }
         )

@@ -105,7 +105,7 @@ def structure(
         "graph": None if graph is None else str(target),
         "stamp": stamp,
         "edges": None if graph is None else [list(edge) for edge in graph.edges],
-        "cost": cost_to_json(learner.cost_),
+        "cost": None if stamp else cost_to_json(learner.cost_),  # nothing was protected
         "ledger": purse.summary(),
         "advice": advice,
     }

@@ -79,13 +79,19 @@ class SparkSource(Elsewhere):
 
     def __init__(self, frame: Any, wanted: Sequence[str], has_ids: bool) -> None:
         where = f"data ({type(frame).__name__})"
-        types = {field.name: field.dataType for field in frame.schema.fields}
-        check_names(frame.columns, wanted, where)
+        named = guarded(  # where a client of Spark Connect hears of what is wrong with its plan
+            lambda: [(field.name, field.dataType) for field in frame.schema.fields],
+            f"{where}: Spark cannot say which columns the frame has: a name, a function or a file "
+            "that it was made from does not exist, or types do not go together. Spark's own words "
+            "may quote records and are not shown; frame.schema shows them to you.",
+        )
+        types = dict(named)
+        check_names([name for name, _ in named], wanted, where)
         for name in wanted:
             if type(types[name]).__name__ not in _KINDS:
                 refuse_type(name, types[name].typeName(), where)
         self.kinds = [_KINDS[type(types[name]).__name__] for name in wanted]
-        check_plan(frame)
+        guarded(lambda: check_plan(frame), f"{where}: Spark cannot show the plan of the frame.")
         columns = [f"`{name.replace('`', '``')}`" for name in wanted]
         problem = f"{where}: Spark cannot select the columns of the schema."
         self._frame = guarded(lambda: frame.select(*columns), problem)

@@ -44,7 +44,8 @@ def combine(estimates: Any, variances: Any, level: float = 0.95) -> Combined:
 
     Both hold one number per table, or one row of numbers per table. The tables must come from
     `Model.draws` or `privfield sample --copies`, with independent rows. Privacy noise, sampling
-    and simulation are all in the interval.
+    and simulation are all in the interval. Numbers have no place for a stamp: tables that are
+    NOT PRIVATE give a result that is not either, and it does not say so.
 
     >>> import privfield as pf
     >>> pf.combine([0.31, 0.35, 0.29, 0.36], [0.0002] * 4)

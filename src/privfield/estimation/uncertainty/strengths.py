@@ -26,8 +26,8 @@ UNKNOWN = "no interval"
 _SHOWN = 20
 
 
-@dataclass(frozen=True)
-class EdgeInterval:
+@dataclass(frozen=True, repr=False)
+class EdgeInterval(Stamped):
     """How strongly two variables are related when all others are held fixed.
 
     Where both variables have two levels, `estimate` is the weight W of an Ising model: a quarter
@@ -52,6 +52,12 @@ class EdgeInterval:
     fitted: float = 0.0
     verdict: str = UNKNOWN
     steps: int = 1
+
+    @property
+    def text(self) -> str:
+        """All fields."""
+        told = (f"{field.name}={getattr(self, field.name)!r}" for field in fields(self))
+        return f"EdgeInterval({', '.join(told)})"
 
     def step_odds(self, strength: float) -> float:
         """The odds ratio of such a strength, between neighbouring levels of both variables."""
@@ -84,13 +90,13 @@ class Edges(Stamped, Sequence[EdgeInterval]):
         if isinstance(place, slice):
             part = Edges(self.rows[place], self.level, self.pairs, self.known, self.note)
             return stamped(part, self)
-        return self.rows[place]
+        return stamped(self.rows[place], self)
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def __iter__(self) -> Iterator[EdgeInterval]:
-        return iter(self.rows)
+        return iter(self.rows) if self.stamp is None else (stamped(r, self) for r in self.rows)
 
     def count(self, verdict: Any) -> int:
         """How many pairs have that verdict; pairs that are not listed were not measured."""

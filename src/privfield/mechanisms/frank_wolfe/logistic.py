@@ -19,7 +19,8 @@ from privfield.mechanisms.frank_wolfe.gradients import Regressions
 from privfield.mechanisms.frank_wolfe.mechanism import FrankWolfe, check_width
 from privfield.mechanisms.frank_wolfe.rows import Codes, Rows
 from privfield.privacy.mechanism import World
-from privfield.privacy.terms import Terms
+from privfield.privacy.terms import Terms, unit_of
+from privfield.schema import Schema
 
 GRID = 2**10  # a feature of size `bound`, in whole numbers
 _BATCH = 1 << 14
@@ -43,6 +44,7 @@ class LogisticFrankWolfe(FrankWolfe):
     intercept: bool = True
 
     def __post_init__(self) -> None:
+        check_records(self.schema, type(self).__name__)
         super().__post_init__()
         check_width(self.radius, "radius")
         object.__setattr__(self, "bound", float(check_width(self.bound, "bound")))
@@ -102,6 +104,15 @@ class LogisticFrankWolfe(FrankWolfe):
         for intercept in (True, False):
             mechanism = cls(terms, features=2, radius=3.0, bound=2.5, intercept=intercept, steps=3)
             yield World(mechanism, units, build, [units[:2]], f"intercept={intercept}")
+
+
+def check_records(schema: Schema | None, name: str) -> None:
+    """Refuse a unit of several rows: arrays hold no ids, so nothing would keep people to theirs."""
+    if not unit_of(schema).is_row:
+        raise InputError(
+            f"schema: {name} reads two arrays, in which every row is a record of its own, and "
+            "cannot protect people who may have several: leave the unit out."
+        )
 
 
 def _with_constant(rows: Codes) -> NDArray[Any]:

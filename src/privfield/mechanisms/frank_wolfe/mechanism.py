@@ -35,6 +35,7 @@ from privfield.privacy.mechanism import Mechanism, Run
 from privfield.privacy.randomness import Randomness
 from privfield.privacy.rounding import exact
 from privfield.schema import Schema
+from privfield.words import counted
 
 MAX_BYTES = 2.0**32  # of coded rows, and of margins, that are kept in memory
 _PRINTED_MOST_STEPS = 10_000
@@ -160,7 +161,8 @@ class FrankWolfe(Mechanism[Trajectory]):
     @property
     def title(self) -> str:
         """How many regressions."""
-        return f"Frank–Wolfe for {self.regressions.count} {self.kind} regressions"
+        one = self.kind if self.kind == "regression" else f"{self.kind} regression"
+        return f"Frank–Wolfe for {counted(self.regressions.count, one)}"
 
     def request(self) -> dict[str, Any]:
         """Which regressions, of whom, and how many steps."""

@@ -46,10 +46,21 @@
       style: looks()
     });
     dark.addEventListener("change", function () { cy.style(looks()); });
-    /* Labels are never smaller than people can read. Each goes below its node, or beside it where it is free and
-       inside the picture; those that have no place wait for a closer look. Returns how many are written. */
+    /* Labels are never smaller than people can read. Each goes below its node, or beside it, where it is free, inside
+       the picture and on the fewest clear lines; those that have no place wait for a closer look. Returns how many are
+       written. */
     var pen = document.createElement("canvas").getContext("2d");
     var meet = function (a, b) { return a[0] < b[2] && b[0] < a[2] && a[1] < b[3] && b[1] < a[3]; };
+    var cuts = function (line, a) {  /* does the line from one point to another cross the box? */
+      var from = 0, to = 1;
+      for (var k = 0; k < 2; k++) {
+        var step = line[k + 2] - line[k], low = a[k] - line[k], high = a[k + 2] - line[k];
+        if (Math.abs(step) < 1e-9) { if (low > 0 || high < 0) { return false; } continue; }
+        from = Math.max(from, Math.min(low / step, high / step));
+        to = Math.min(to, Math.max(low / step, high / step));
+      }
+      return from < to;
+    };
     var write = function () {
       var zoom = cy.zoom(), size = Math.max(net.font * zoom, legible), high = 1.35 * size, radius = net.size * zoom / 2, taken = [];
       var inside = function (a) { return a[0] >= 0 && a[1] >= 0 && a[2] <= cy.width() && a[3] <= cy.height(); };
@@ -58,11 +69,17 @@
         var at = node.renderedPosition();
         return { id: node.id(), box: [at.x - radius, at.y - radius, at.x + radius, at.y + radius] };
       });
+      var strong = cy.edges().filter(function (e) { return e.data("status") !== "uncertain" && !e.hasClass("hidden"); });
+      var lines = strong.length > 400 ? [] : strong.map(function (e) {
+        var a = e.source().renderedPosition(), b = e.target().renderedPosition();
+        return [a.x, a.y, b.x, b.y];
+      });
       cy.batch(function () {
         cy.nodes().sort(function (a, b) { return b.degree() - a.degree() || a.id().localeCompare(b.id()); }).forEach(function (node) {
           var at = node.renderedPosition(), wide = pen.measureText(node.data("label")).width + 6, edge = radius + 3;
-          var places = { below: [at.x - wide / 2, at.y + radius, at.x + wide / 2, at.y + radius + high],
-            above: [at.x - wide / 2, at.y - radius - high, at.x + wide / 2, at.y - radius],
+          var x = Math.max(0, Math.min(at.x - wide / 2, cy.width() - wide));  /* pushed inside */
+          var places = { below: [x, at.y + radius, x + wide, at.y + radius + high],
+            above: [x, at.y - radius - high, x + wide, at.y - radius],
             right: [at.x + edge, at.y - high / 2, at.x + edge + wide, at.y + high / 2],
             left: [at.x - edge - wide, at.y - high / 2, at.x - edge, at.y + high / 2] };
           var names = Object.keys(places).filter(function (name) {
@@ -71,7 +88,11 @@
           var clean = names.filter(function (name) {
             return !bodies.some(function (body) { return body.id !== node.id() && meet(places[name], body.box); });
           });
+          var crossed = function (name) { return lines.filter(function (line) { return cuts(line, places[name]); }).length; };
+          clean.sort(function (a, b) { return crossed(a) - crossed(b); });
           var place = clean[0] || (names[0] === "below" ? "below" : "");  /* on another node at worst, never on a label */
+          var aside = { right: 3, left: -3 }[place] || (x - at.x + wide / 2) / zoom;
+          node.style("text-margin-x", aside);
           Object.keys(places).forEach(function (name) { node.toggleClass(name, name === place); });
           node.toggleClass("quiet", !place);
           if (place) { taken.push(places[place]); }
@@ -202,6 +223,7 @@
   /* -- tables that are wider than the window say so ------------------------------------------- */
   var widths = function () {
     document.querySelectorAll(".scroll").forEach(function (part) {
+      part.classList.remove("wide");  /* which gives words more room: measured without */
       part.classList.toggle("wide", part.scrollWidth > part.clientWidth + 1);
     });
   };
