@@ -105,10 +105,14 @@ def _go_together(found: Findings) -> str:
     pairs = [f"{edge.first} – {edge.second}" for edge in found.edges]
     shown = ", ".join(pairs[:_MOST_NAMED]) + ", …" * (len(pairs) > _MOST_NAMED)
     which = "Whether they" if len(pairs) == 1 else "Which of them"
+    missed, hidden = "links that the search may have missed would show", "there"
+    if len(pairs) > found.edges.unsettled:
+        others = "the other" if len(pairs) == found.edges.unsettled + 1 else "the others"
+        hidden = f"in {found.edges.unsettled:,} of them, and noise or rare answers hide {others}"
     return (
         f"Private selection chose {counted(len(pairs), 'pair')} of variables that seem to go "
         f"together ({shown}). {which} are linked directly, and how strongly, cannot be learned "
-        "from these numbers: links that the search may have missed would show there. More records "
+        f"from these numbers: {missed} {hidden}. More records "
         "or a larger privacy budget would be needed, or all pairs counted instead of chosen ones."
     )
 

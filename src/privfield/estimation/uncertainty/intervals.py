@@ -9,7 +9,7 @@ model at all. It costs no privacy.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -42,7 +42,6 @@ from privfield.estimation.uncertainty.strengths import (
     plain_edge,
     structural,
     student_degrees,
-    unsettled_words,
 )
 from privfield.estimation.uncertainty.two_by_two import MOST_ERROR, Curves, Places, curves, measured
 from privfield.estimation.uncertainty.unchosen import unsettled
@@ -100,7 +99,20 @@ class Uncertainty(Counted):
         listed = [rows[s] for s in pairs]
         tests = count if self.selected else None
         found = judged(listed, [seen[s] for s in pairs], level, negligible, tests)
-        return Edges(found, level, count, note=unsettled_words(len(silent)))
+        return Edges(found, level, count, unsettled=len(self._shown(silent, level)))
+
+    def _shown(self, pairs: Iterable[Scope], level: float) -> list[Scope]:
+        """Those that noise alone would not hide."""
+        spots, numbers = dict(self.numbers.places()), self.numbers
+        listed = sorted(pairs)
+        by_curve = [s for s in listed if numbers.cells(s) == 4 and all((v,) in spots for v in s)]
+        told = measured(self.law, *self._where(by_curve), level).tolist() if by_curve else []
+        shown = [scope for scope, known in zip(by_curve, told, strict=True) if known]
+        for scope in set(listed) - set(by_curve):
+            covariance = self.judging.alone(spots[scope])[1]
+            if null_error(covariance, scope, numbers.shape) <= MOST_ERROR:
+                shown.append(scope)
+        return shown
 
     def _degrees(self, scope: Scope, place: slice) -> float:
         """How long the tails of a pair's noise are, as degrees of freedom of Student's t."""
