@@ -360,9 +360,7 @@ def _methods(
         parts.append(
             f"Strengths and their intervals ({level:.0%}, not adjusted for multiple comparisons) "
             "account for sampling and privacy noise together; each pair was judged without "
-            "assumptions about itself, all others under "
-            + ("a weak" if isinstance(found.law, ItemUncertainty) else "a spike-and-slab")
-            + " prior (expectation propagation)."
+            f"assumptions about itself, all others under {_prior(found)}."
         )
     if edges.note:
         parts.append(edges.note)
@@ -380,6 +378,15 @@ def _methods(
     if found.edges and all(edge.signed for edge in found.edges):
         parts.append("Edge weights are a quarter of the conditional log odds ratio.")
     return " ".join(parts)
+
+
+def _prior(found: Findings) -> str:
+    """What is assumed about other pairs than the one that is judged."""
+    if isinstance(found.law, ItemUncertainty):
+        return "a weak prior (expectation propagation)"
+    if isinstance(found.law, Uncertainty) and found.law.judging is not found.law.law:
+        return "a wide normal prior, with variances found by expectation propagation"
+    return "a spike-and-slab prior (expectation propagation)"
 
 
 def _reading(found: Findings, level: float, negligible: float) -> list[str]:

@@ -6,13 +6,12 @@ pair without a link between linked ones looks linked, and links of a triangle wh
 each other look too weak. Half of it is the point: around links that were pulled to zero the sums
 are not those of the truth.
 
-How far a usual link stands out is its size in errors of a pair. Where that is little, pairs are
-judged by another law, and where it is much, never. In between it is taken where assumptions about
-others make a good part of the variance of some pairs, and where there are so few pairs that they
-do not tell how many have a link. Each interaction is normal around zero there, with a multiple of
-the mean square that `posterior` found for it (four times for one coordinate, less for several,
-whose mean square is better known); the point is the mean of that law itself. It shrinks little
-what may be there, and says less.
+So pairs are judged by another law where there are so few of them that they do not tell how many
+have a link, and where a usual link is small beside the errors of pairs; where it is larger, but not
+much, if assumptions about others make a good part of the variance of some pairs. Each interaction
+is normal around zero there, with a multiple of the mean square that `posterior` found for it (four
+times for one coordinate, less for several, whose mean square is better known); the point is the
+mean of that law itself. It shrinks little what may be there, and says less.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from privfield.estimation.uncertainty.posterior import (
 from privfield.inference.factors import Table
 from privfield.models.base import Model
 
-_HIDDEN, _PLAIN = 1.7, 4.0  # errors of a pair, that a usual link is large
+_HIDDEN, STANDS_OUT = 1.7, 4.0  # errors of a pair, that a usual link is large
 _FEW = 15  # pairs
 _LEANING, _OF_PAIRS = 0.3, 0.9  # of the variance, in that quantile of pairs: assumptions
 _NOTHING = 1e-9  # of a precision that comes from the sums
@@ -66,11 +65,10 @@ def cautious(law: Posterior, like: Model, rng: np.random.Generator) -> Posterior
 
 def decides_by_assumption(law: Posterior) -> bool:
     """Whether what is assumed about other pairs may decide which pairs look linked."""
+    if sum(len(scope) > 1 for scope in law.numbers.scopes) <= _FEW:
+        return True
     size = usual_size(law)
-    if not _HIDDEN <= size < _PLAIN:
-        return size < _HIDDEN
-    few = sum(len(scope) > 1 for scope in law.numbers.scopes) <= _FEW
-    return few or leaning(law) >= _LEANING
+    return size < _HIDDEN or (size < STANDS_OUT and leaning(law) >= _LEANING)
 
 
 def usual_size(law: Posterior) -> float:

@@ -178,7 +178,7 @@ class Uncertainty(Counted):
     def draws(
         self, count: int, rng: np.random.Generator | None = None
     ) -> tuple[MarkovRandomField, ...]:
-        """Models that the released numbers leave possible, each drawn from their law.
+        """Models that the released numbers leave possible, drawn from the law of `edges`.
 
         That most interactions are none is assumed only of those about which little is known:
         others would be pulled towards zero farther than the draws scatter. Where little is known
@@ -186,11 +186,11 @@ class Uncertainty(Counted):
         """
         check_whole(count, "count", 1)
         random = check_rng(rng)
-        k, h = self.law.sites.k.copy(), self.law.sites.h.copy()
+        k, h = self.judging.sites.k.copy(), self.judging.sites.h.copy()
         errors = []
         for scope, place in self.numbers.places():
             if len(scope) > 1 and place.stop > place.start:
-                variance = float(np.diag(self.law.alone(place)[1]).mean())
+                variance = float(np.diag(self.judging.alone(place)[1]).mean())
                 errors.append(math.sqrt(variance / self.numbers.cells(scope)))
                 if errors[-1] <= _KNOWN_ERROR:
                     k[place, place], h[place] = np.eye(place.stop - place.start) / _WIDE, 0.0
@@ -200,7 +200,7 @@ class Uncertainty(Counted):
                 f"link's strength is {np.median(errors):.2f}, and above {_MOST_DRAWN} analyses of "
                 "drawn models are surer than they should be; .edges() and .ask() say what is known."
             )
-        mean, covariance = self.law.with_factors(k, h)
+        mean, covariance = self.judging.with_factors(k, h)
         values, vectors = np.linalg.eigh(covariance)
         root = vectors * np.sqrt(np.maximum(values, 0))
         errors = random.standard_normal((count, len(mean))) @ root.T
