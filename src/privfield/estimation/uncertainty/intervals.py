@@ -190,7 +190,7 @@ class Uncertainty(Counted):
         errors = []
         for scope, place in self.numbers.places():
             if len(scope) > 1 and place.stop > place.start:
-                variance = float(np.diag(self.judging.alone(place)[1]).mean())
+                variance = float(np.diag(self.law.alone(place)[1]).mean())
                 errors.append(math.sqrt(variance / self.numbers.cells(scope)))
                 if errors[-1] <= _KNOWN_ERROR:
                     k[place, place], h[place] = np.eye(place.stop - place.start) / _WIDE, 0.0
