@@ -445,7 +445,7 @@ held the truth, for pairs with a link, pairs without one, single shares, P(a, b)
 stands for fewer than 100 intervals: of cells without any, 25 studies were run. Numbers outside
 93–99.5%, or more than 8% false among clear, are **bold**. With 200 studies a single entry is
 uncertain by about one point itself, with 100 by up to two. δ is 10⁻⁶ where ε is marked with it.
-Cells with a star were run when pairs with plenty of data were judged with all assumptions.
+Cells with a star were run when pairs were judged with more assumptions where links stand out.
 
 {table}
 """
