@@ -36,7 +36,7 @@ from privfield.inference.factors import Table
 from privfield.models.base import Model
 
 _HIDDEN, STANDS_OUT = 1.7, 4.0  # errors of a pair, that a usual link is large
-_FEW = 15  # pairs
+_FEW, _COORDINATES = 15, 300  # pairs, and what they have in all: more coordinates tell enough
 _LEANING, _OF_PAIRS = 0.3, 0.9  # of the variance, in that quantile of pairs: assumptions
 _NOTHING = 1e-9  # of a precision that comes from the sums
 _TIMES = 3.0  # of a mean square, added to it: less where it is one of more coordinates
@@ -65,7 +65,8 @@ def cautious(law: Posterior, like: Model, rng: np.random.Generator) -> Posterior
 
 def decides_by_assumption(law: Posterior) -> bool:
     """Whether what is assumed about other pairs may decide which pairs look linked."""
-    if sum(len(scope) > 1 for scope in law.numbers.scopes) <= _FEW:
+    pairs = sum(len(scope) > 1 for scope in law.numbers.scopes)
+    if pairs <= _FEW and law.numbers.size <= _COORDINATES:
         return True
     size = usual_size(law)
     return size < _HIDDEN or (size < STANDS_OUT and leaning(law) >= _LEANING)
