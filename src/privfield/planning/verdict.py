@@ -7,6 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 
+from privfield.mechanisms.edges.passed_over import MOST_MEAN_RISK
 from privfield.mechanisms.forecasting.choose import forecast_of, target_error
 from privfield.mechanisms.forecasting.forecast import Answers, Forecast
 from privfield.mechanisms.forecasting.reference import edges, typical_size
@@ -29,6 +30,7 @@ METRICS = {  # of the error, and of what `accuracy` is compared with
     "peer": ("typical error of β, for an effect of about 0.5",) * 2,
 }
 _CHANCE = 0.075  # half more than the share of true edges among 5% that show by chance
+_MOST_SETTLED = 0.005  # of the forecast's larger risk: below, selected pairs had their intervals
 _DELTA = 1e-6  # offered where a budget has none
 
 
@@ -129,6 +131,7 @@ def advice(
         found.extend(_with_delta(best, study, spent))
     if best.found is not None and best.available and study.listed is None:
         found.append(_edges(best))
+        found.extend([silence(best)] if silence(best) else [])
         found.extend(_unmeasured(ways))
     tables = next((each for each in ways if each.name == "tables"), None)
     if tables is not None and "nothing" in tables.note:
@@ -152,6 +155,17 @@ def _edges(best: Forecast) -> str:
     if best.answers is not Answers.EVERYTHING:
         text += '; pairs that are not selected read "not measured"'
     return f"{text}."
+
+
+def silence(best: Forecast) -> str:
+    """Whether selected pairs would have intervals; empty where they would."""
+    if best.most_risk <= _MOST_SETTLED:
+        return ""
+    verb = "would" if best.least_risk > 2 * MOST_MEAN_RISK else "may"
+    return (
+        f'Selected pairs {verb} read "not measured", too: links that the search may miss would '
+        "show in them."
+    )
 
 
 def _unmeasured(ways: tuple[Forecast, ...]) -> list[str]:

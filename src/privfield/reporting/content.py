@@ -105,10 +105,14 @@ def _go_together(found: Findings) -> str:
     pairs = [f"{edge.first} – {edge.second}" for edge in found.edges]
     shown = ", ".join(pairs[:_MOST_NAMED]) + ", …" * (len(pairs) > _MOST_NAMED)
     which = "Whether they" if len(pairs) == 1 else "Which of them"
+    missed, hidden = "links that the search may have missed would show", "there"
+    if len(pairs) > found.edges.unsettled:
+        others = "the other" if len(pairs) == found.edges.unsettled + 1 else "the others"
+        hidden = f"in {found.edges.unsettled:,} of them, and noise or rare answers hide {others}"
     return (
         f"Private selection chose {counted(len(pairs), 'pair')} of variables that seem to go "
         f"together ({shown}). {which} are linked directly, and how strongly, cannot be learned "
-        "from these numbers: links that the search may have missed would show there. More records "
+        f"from these numbers: {missed} {hidden}. More records "
         "or a larger privacy budget would be needed, or all pairs counted instead of chosen ones."
     )
 
@@ -357,9 +361,7 @@ def _methods(
         parts.append(
             f"Strengths and their intervals ({level:.0%}, not adjusted for multiple comparisons) "
             "account for sampling and privacy noise together; each pair was judged without "
-            "assumptions about itself, all others under "
-            + ("a weak" if isinstance(found.law, ItemUncertainty) else "a spike-and-slab")
-            + " prior (expectation propagation)."
+            f"assumptions about itself, all others under {_prior(found)}."
         )
     if edges.note:
         parts.append(edges.note)
@@ -377,6 +379,15 @@ def _methods(
     if found.edges and all(edge.signed for edge in found.edges):
         parts.append("Edge weights are a quarter of the conditional log odds ratio.")
     return " ".join(parts)
+
+
+def _prior(found: Findings) -> str:
+    """What is assumed about other pairs than the one that is judged."""
+    if isinstance(found.law, ItemUncertainty):
+        return "a weak prior (expectation propagation)"
+    if isinstance(found.law, Uncertainty) and found.law.judging is not found.law.law:
+        return "a wide normal prior, with variances found by expectation propagation"
+    return "a spike-and-slab prior (expectation propagation)"
 
 
 def _reading(found: Findings, level: float, negligible: float) -> list[str]:

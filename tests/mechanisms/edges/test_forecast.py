@@ -8,6 +8,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+import privfield as pf
+from privfield.estimation.uncertainty.intervals import uncertainty
 from privfield.mechanisms.edges.forecast import (
     Search,
     _affordable,
@@ -15,7 +17,10 @@ from privfield.mechanisms.edges.forecast import (
     _three,
     reference_edges,
 )
+from privfield.mechanisms.edges.mechanism import EdgeSelection
+from privfield.mechanisms.forecasting.study import Study
 from privfield.mechanisms.tables.forecast import MAIN_EFFECT, variation
+from privfield.planning.verdict import silence
 
 COUPLING = 0.4
 
@@ -73,3 +78,30 @@ def test_as_many_edges_are_afforded_as_one_after_the_other_would_be(whole, most)
             break
         spent, count = spent + 0.01 * whole, count + 1
     assert _affordable(purse, likely) == count
+
+
+@pytest.mark.parametrize(
+    ("people", "epsilon", "word"), [(1_000, 1, "would"), (10_000, 0.3, "may"), (50_000, 1, "")]
+)
+def test_the_silence_of_selected_pairs_is_forecast(people, epsilon, word):
+    """Rings of ten with links of 0.8, selected for real.
+
+    Risks that make silence are above 0.05. Of three rings each, those of 1,000 people had risks of
+    5 to 7, and those of 50,000 (at a smaller budget than here) below 0.0005.
+    """
+    budget, schema = pf.ApproxDP(epsilon, 1e-6), pf.Schema(dict.fromkeys("abcdefghij", 2))
+    study = Study("pairwise", people, budget, schema=schema, typical=0.8)
+    found = EdgeSelection.forecast(study, "selection")
+    assert 0 <= found.least_risk <= found.most_risk
+    said = silence(found)
+    assert said.startswith(f"Selected pairs {word} read") if word else not said
+    if word != "may":
+        weights = 0.8 * (np.eye(10, k=1) + np.eye(10, k=9))
+        spins = pf.IsingModel(weights + weights.T)
+        rows = spins.sample(people, np.random.default_rng(0), method="independent")
+        learner = pf.MarginalLearner(budget, cliques="learn", schema=schema)
+        learner.fit((rows > 0).astype(np.uint8))
+        known = uncertainty(learner.model_, learner.released_)
+        chosen = sum(len(scope) == 2 for scope in known.numbers.scopes)
+        assert len(known.unsettled) == (chosen if word else 0)
+        assert word or chosen >= 10  # with less, no pair may be chosen at all

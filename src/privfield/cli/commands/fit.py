@@ -153,7 +153,7 @@ def _show_offer(purse: Spending, file: str, schema: Schema, way: str, wanted: An
 
 def _show_forecast(ways: Sequence[Forecast], study: Study, with_others: bool) -> None:
     """What error, time and memory to expect, and, where there was a choice, of what else."""
-    from privfield.planning.verdict import METRICS, verdict
+    from privfield.planning.verdict import METRICS, silence, verdict
     from privfield.words import bytes_text, duration_text, number_text
 
     best = ways[0]
@@ -165,6 +165,8 @@ def _show_forecast(ways: Sequence[Forecast], study: Study, with_others: bool) ->
         return
     note(f"Expected error   {best.expected_error:.2g}: {METRICS[study.model][0]}, {rows}")
     note(f"                 {verdict(best, study)}")
+    if silence(best):
+        note(f"                 {silence(best)}")
     others = [each for each in ways[1:] if each.available and not each.asks][:3]
     if with_others and others:
         listed = ", ".join(f"{each.name} {number_text(each.expected_error)}" for each in others)

@@ -18,6 +18,7 @@ import numpy as np
 from privfield.estimation.items.edges import ItemUncertainty
 from privfield.estimation.items.law import ItemLaw
 from privfield.estimation.uncertainty import network_measures as measures
+from privfield.estimation.uncertainty.cautious import STANDS_OUT, usual_size
 from privfield.estimation.uncertainty.coordinates import (
     Numbers,
     Scope,
@@ -58,6 +59,7 @@ _INFLUENCES, _WEAK = 1000, 1.0  # draws of expected influences, and what little 
 _MOST_TRIED = 10  # variables, in the studies of docs/guide/how-sure-are-we.md
 _MOST_ITEMS = 25  # on a scale, in the same studies
 _DROWNED = "noise leaves no information about some pairs"
+_HALF_HIDDEN = "noise half hides the links, and which are none would follow from assumptions"
 _MOST_LISTED = 2**10  # states whose chances are listed for every draw
 _CHAINS, _SETTLE = 2000, 50  # simulated people for draws of larger models, and their sweeps
 _SIGNS = np.array([-1.0, 1.0])
@@ -239,6 +241,8 @@ def _why_no_tables(model: Model, found: Uncertainty, level: float) -> str:
         return "the schema forbids some combinations"
     if _unknown(found, level):
         return _DROWNED
+    if found.judging is not found.law and usual_size(found.law) < STANDS_OUT:
+        return _HALF_HIDDEN
     error = _typical_error(found)
     return "some edges have an interval without an end" if math.isinf(error) else _too_large(error)
 

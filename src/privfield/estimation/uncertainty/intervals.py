@@ -9,7 +9,7 @@ model at all. It costs no privacy.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -42,7 +42,6 @@ from privfield.estimation.uncertainty.strengths import (
     plain_edge,
     structural,
     student_degrees,
-    unsettled_words,
 )
 from privfield.estimation.uncertainty.two_by_two import MOST_ERROR, Curves, Places, curves, measured
 from privfield.estimation.uncertainty.unchosen import unsettled
@@ -100,7 +99,20 @@ class Uncertainty(Counted):
         listed = [rows[s] for s in pairs]
         tests = count if self.selected else None
         found = judged(listed, [seen[s] for s in pairs], level, negligible, tests)
-        return Edges(found, level, count, note=unsettled_words(len(silent)))
+        return Edges(found, level, count, unsettled=len(self._shown(silent, level)))
+
+    def _shown(self, pairs: Iterable[Scope], level: float) -> list[Scope]:
+        """Those that noise alone would not hide."""
+        spots, numbers = dict(self.numbers.places()), self.numbers
+        listed = sorted(pairs)
+        by_curve = [s for s in listed if numbers.cells(s) == 4 and all((v,) in spots for v in s)]
+        told = measured(self.law, *self._where(by_curve), level).tolist() if by_curve else []
+        shown = [scope for scope, known in zip(by_curve, told, strict=True) if known]
+        for scope in set(listed) - set(by_curve):
+            covariance = self.judging.alone(spots[scope])[1]
+            if null_error(covariance, scope, numbers.shape) <= MOST_ERROR:
+                shown.append(scope)
+        return shown
 
     def _degrees(self, scope: Scope, place: slice) -> float:
         """How long the tails of a pair's noise are, as degrees of freedom of Student's t."""
@@ -166,7 +178,7 @@ class Uncertainty(Counted):
     def draws(
         self, count: int, rng: np.random.Generator | None = None
     ) -> tuple[MarkovRandomField, ...]:
-        """Models that the released numbers leave possible, each drawn from their law.
+        """Models that the released numbers leave possible, drawn from the law of `edges`.
 
         That most interactions are none is assumed only of those about which little is known:
         others would be pulled towards zero farther than the draws scatter. Where little is known
@@ -174,7 +186,7 @@ class Uncertainty(Counted):
         """
         check_whole(count, "count", 1)
         random = check_rng(rng)
-        k, h = self.law.sites.k.copy(), self.law.sites.h.copy()
+        k, h = self.judging.sites.k.copy(), self.judging.sites.h.copy()
         pairs: list[float] = []
         larger: list[float] = []
         for scope, place in self.numbers.places():
@@ -192,7 +204,7 @@ class Uncertainty(Counted):
                 f"link's strength is {most:.2f}, and above {_MOST_DRAWN} analyses of "
                 "drawn models are surer than they should be; .edges() and .ask() say what is known."
             )
-        mean, covariance = self.law.with_factors(k, h)
+        mean, covariance = self.judging.with_factors(k, h)
         values, vectors = np.linalg.eigh(covariance)
         root = vectors * np.sqrt(np.maximum(values, 0))
         errors = random.standard_normal((count, len(mean))) @ root.T

@@ -67,8 +67,9 @@ class EdgeInterval(Stamped):
 class Edges(Stamped, Sequence[EdgeInterval]):
     """Edges with their verdicts; `pairs` is how many pairs of variables there are in all.
 
-    `known` is False where no interval is known for the way in which they were estimated. `note`
-    says why pairs that were measured are called "not measured", where noise is not the reason.
+    `known` is False where no interval is known for the way in which they were estimated.
+    `unsettled` counts pairs that noise does not hide and that are called "not measured" all the
+    same: links that private selection may have missed would show in them. `note` says so.
     """
 
     def __init__(
@@ -77,10 +78,15 @@ class Edges(Stamped, Sequence[EdgeInterval]):
         level: float,
         pairs: int,
         known: bool = True,
-        note: str = "",
+        unsettled: int = 0,
     ) -> None:
         self.rows, self.level, self.pairs, self.known = tuple(rows), level, pairs, known
-        self.note = note
+        self.unsettled = unsettled
+
+    @property
+    def note(self) -> str:
+        """Why pairs are called "not measured", where noise is not the reason."""
+        return unsettled_words(self.unsettled)
 
     @overload
     def __getitem__(self, place: int) -> EdgeInterval: ...
@@ -88,7 +94,7 @@ class Edges(Stamped, Sequence[EdgeInterval]):
     def __getitem__(self, place: slice) -> Edges: ...
     def __getitem__(self, place: int | slice) -> EdgeInterval | Edges:
         if isinstance(place, slice):
-            part = Edges(self.rows[place], self.level, self.pairs, self.known, self.note)
+            part = Edges(self.rows[place], self.level, self.pairs, self.known, self.unsettled)
             return stamped(part, self)
         return stamped(self.rows[place], self)
 

@@ -29,22 +29,23 @@ from privfield.estimation.uncertainty.statistics import statistics_of
 from privfield.inference.contraction.plan import DEFAULT_MAX_BYTES
 from privfield.inference.contraction.room import RoomForEdges
 from privfield.inference.factors import Table
+from privfield.mechanisms.edges.passed_over import (
+    DEVIATIONS,
+    MOST_LOG,
+    MOST_MEAN_RISK,
+    TINY,
+    excess_of,
+    link_chances,
+    passed_over_odds,
+)
 from privfield.mechanisms.edges.selection import Selection
 from privfield.models.base import Model
 
 _MOST_RISK = 0.2  # of a pair
-_MOST_MEAN = 0.05  # of all chosen pairs together: beyond, the search itself was too noisy
-_DEVIATIONS = 1.5  # of a test's noise, that a threshold is at least
-_SELECTING = math.sqrt(0.5)  # scale of a choice, in deviations of a test: it gets twice its share
 _ENDED = 2  # misses in a row that end a search; after fewer, its budget did
 _NEAR = 0.05  # correlation of two variables: below, a link between them shows in no other pair
 _MOST_PARAMETERS = 2000
-_MOST_DENSE = 0.5
-_ROUNDS = 50
-_HALF_NORMAL = math.sqrt(2 / math.pi)
-_MOST_LOG = 50.0
 _RARE = 1e-3  # of the variance of a variable's most varied contrast
-_TINY = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +63,7 @@ def unsettled(
 ) -> frozenset[Scope]:
     """Chosen pairs about which nothing can be said, because of links that were not chosen."""
     risks = risks_of(law, selection, like, rng)
-    if risks and float(np.mean(list(risks.values()))) > _MOST_MEAN:
+    if risks and float(np.mean(list(risks.values()))) > MOST_MEAN_RISK:
         return frozenset(risks)
     return frozenset(pair for pair, risk in risks.items() if risk > _MOST_RISK)
 
@@ -86,7 +87,7 @@ def risks_of(
     found: dict[Scope, float] = {}
     for pair in chosen:
         place = spots[pair]
-        error = math.sqrt(max(float(np.trace(law.alone(place)[1])), _TINY))
+        error = math.sqrt(max(float(np.trace(law.alone(place)[1])), TINY))
         unit = math.sqrt(slab) / error
         by_one = sum(
             likely[other] * min(1.0, unit * float(np.linalg.norm(others.influence[place, columns])))
@@ -109,44 +110,24 @@ def _norm(law: Posterior, place: slice | None) -> float:
 
 
 def linked_chances(selection: Selection, numbers: Numbers, others: Unchosen) -> Table:
-    """That each is linked as strongly as those that were found, given that it was not chosen.
-
-    How many pairs are linked at all is estimated with it: those that were found, and these.
-    """
-    odds = _likelihoods(selection, numbers, others)
+    """That each is linked as strongly as those that were found, given that it was not chosen."""
     found = sum(choice.kept for choice in selection.choices)
-    chances = np.zeros(len(odds))
-    for _ in range(_ROUNDS):
-        dense = min((found + float(chances.sum()) + 1) / (found + len(odds) + 2), _MOST_DENSE)
-        chances = dense * odds / (1 - dense + dense * odds)
-    return chances
+    return link_chances(_likelihoods(selection, numbers, others), found)
 
 
 def _likelihoods(selection: Selection, numbers: Numbers, others: Unchosen) -> Table:
-    """How much more likely each pair is passed over if it is linked than if it is not.
-
-    A test that failed is a noisy number around the excess of its pair. A pair that was never
-    selected was left over several times, in each of the last rounds of the search; had it been
-    selected, its test might have failed. Thresholds are at least 1.5 deviations of a test's noise.
-    """
-    from scipy.special import ndtr
-
+    """How much more likely each pair is passed over if it is linked than if it is not."""
     ends = np.array(others.pairs, np.intp).reshape(-1, 2)
     cells = np.array(numbers.shape, float)[ends].prod(axis=1)
-    by_chance = _HALF_NORMAL * np.sqrt(numbers.total * np.maximum(cells - 1, 0))
-    excess = np.hypot(others.moves, by_chance) - by_chance
-    threshold, misses, left = _end_of_search(selection)
-    spread = max(threshold / _DEVIATIONS, _TINY)
-    taken = 1 / (1 + left * np.exp(-np.minimum(excess / (_SELECTING * spread), _MOST_LOG)))
-    never = (1 - taken) ** misses
-    odds = never + (1 - never) * (1 - ndtr((excess - threshold) / spread))
+    excess = excess_of(others.moves, cells, numbers.total)
+    odds = passed_over_odds(excess, *_end_of_search(selection))
     odds[~_offered(selection, numbers, others.pairs)] = 1.0
     tests = {choice.pair: choice for choice in selection.choices if not choice.kept}
     for number, pair in enumerate(others.pairs):
         if pair in tests:
-            noise = max(tests[pair].threshold / _DEVIATIONS, _TINY)
+            noise = max(tests[pair].threshold / DEVIATIONS, TINY)
             log = excess[number] * (tests[pair].excess - excess[number] / 2) / noise**2
-            odds[number] = math.exp(max(min(log, _MOST_LOG), -_MOST_LOG))
+            odds[number] = math.exp(max(min(log, MOST_LOG), -MOST_LOG))
     return np.asarray(odds)
 
 
@@ -199,7 +180,7 @@ def passed_over(law: Posterior, like: Model, rng: np.random.Generator) -> Unchos
     if found is None:
         return None
     together = found.covariance[:size, :size]
-    ridge = _TINY * float(np.trace(together)) / size * np.eye(size)
+    ridge = TINY * float(np.trace(together)) / size * np.eye(size)
     influence = solve(together + ridge, found.covariance[:size, size:])
     place = {}
     for number, (scope, spot) in zip(
@@ -228,7 +209,7 @@ def _alone(law: Posterior, spots: dict[Scope, slice], able: Sequence[int]) -> tu
         own = statistics.covariance[spots[v,], spots[v,]]
         reach[v] = float(np.linalg.norm(contrasts(numbers.shape[v]) @ own, axis=1).sum())
         values, vectors = np.linalg.eigh(own)
-        least = max(_RARE * float(values[-1]), _TINY)  # what nearly nobody answers ties nothing
+        least = max(_RARE * float(values[-1]), TINY)  # what nearly nobody answers ties nothing
         white[start:stop, spots[v,]] = vectors.T / np.sqrt(np.maximum(values, least))[:, None]
     tied = (white @ statistics.covariance @ white.T) ** 2
     if able:

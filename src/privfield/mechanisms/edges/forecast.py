@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from bisect import bisect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import prod
 from statistics import NormalDist
@@ -21,6 +21,7 @@ import numpy as np
 from privfield.algebra.contrasts import Scope
 from privfield.inference.contraction.room import RoomForEdges
 from privfield.inference.factors import Table
+from privfield.mechanisms.edges.passed_over import excess_of, link_chances, passed_over_odds
 from privfield.mechanisms.edges.purse import Piece, Purse
 from privfield.mechanisms.edges.schedule import EXPLORING, MISSES
 from privfield.mechanisms.edges.scores import HALF_NORMAL, Counts, Pair, sampling_spread
@@ -51,10 +52,14 @@ _STATISTIC = "cell of an edge's table"
 
 @dataclass(frozen=True)
 class Search:
-    """What to expect of a search: the chance of each edge of the reference network, and V_s."""
+    """What to expect of a search: the chance of each edge of the reference network, and V_s.
+
+    `threshold` is the excess that an edge must show, in rows; 0 where nothing is searched.
+    """
 
     chances: dict[Pair, float]
     noise: Variances
+    threshold: float = 0.0
 
     @property
     def found(self) -> float:
@@ -67,7 +72,9 @@ def forecast_selection(study: Study, make: MakePurse, room: RoomForEdges) -> For
     search = expected_search(study, make, room)
     call = learner_call(study, "MarginalLearner", cliques="learn")
     note = f"selects pairs among {math.comb(study.variables, 2):,}; others are not measured"
-    return searched(study, search, "selection", call, note)
+    found = searched(study, search, "selection", call, note)
+    least, most = interval_risk(study, search)
+    return replace(found, least_risk=least, most_risk=most)
 
 
 def searched(study: Study, search: Search, name: str, call: str, note: str) -> Forecast:
@@ -104,6 +111,7 @@ def expected_search(study: Study, make: MakePurse, room: RoomForEdges) -> Search
     pieces = purse.first_tables()
     purse.adapt(study.n * study.grid)
     chances = _chances(study, purse, ring)
+    threshold = max((_least(study, purse, pair, False) for pair in ring), default=0.0)
     order = sorted(ring, key=lambda pair: -chances[pair])
     likely = tuple(order[: round(sum(chances.values()))])
     if not room.holds(likely):  # a forest always fits beside single variables
@@ -113,7 +121,37 @@ def expected_search(study: Study, make: MakePurse, room: RoomForEdges) -> Search
     if len(looked) < len(likely):  # the budget ends the search
         chances = {pair: chances[pair] * (pair in looked) for pair in ring}
     usual = max((noise[pair] for pair in looked), default=math.inf)
-    return Search(chances, {**dict.fromkeys(ring, usual), **noise})
+    return Search(chances, {**dict.fromkeys(ring, usual), **noise}, threshold / study.grid)
+
+
+def interval_risk(study: Study, search: Search) -> tuple[float, float]:
+    """The least and the most that missed edges of the reference network may add to a found one.
+
+    The mean risk of `estimation/uncertainty/unchosen.py`, beforehand. Missed is an edge that closes
+    a way of found ones; with W' = tanh(W) it moves the edges of a way of m by W'^(m−1). It shows in
+    the search as any edge does, or, if the way explains as much of it as it can, by (1 − W'²)².
+    """
+    found = sum(search.chances.values())
+    size, n = len(search.chances), study.n
+    if size < 3 or found < 1 or not search.threshold:
+        return 0.0, 0.0
+    sizes = np.array([[study.shape[v] for v in pair] for pair in search.chances], float)
+    cells, inside = float(sizes.prod(axis=1).mean()), float((sizes - 1).prod(axis=1).mean())
+    noise = max(search.noise[pair] for pair in search.chances)
+    error = math.sqrt(inside * (n / cells + noise)) / (n / cells)
+    others, tie = math.comb(size, 2) - found, math.tanh(study.coupling)
+    length, across = study.coupling * math.sqrt(cells), study.coupling**2 * math.sqrt(cells)
+    risks = []
+    for shown in (1.0, (1 - tie**2) ** 2):
+        away = np.full(max(round(others), 1), shown * _DISTANCE * study.coupling * n)
+        excess = excess_of(away, np.full(len(away), cells), n)
+        odds = passed_over_odds(excess, search.threshold, MISSES, max(others - MISSES, 1))
+        chance = float(link_chances(odds, found)[0])
+        ways = range(2, max(size // 2, 2) + 1)
+        by_one = sum((m - 1) * chance * min(1, length * tie ** (m - 1) / error) for m in ways)
+        by_two = (size - 2) * chance**2 * min(1, across * math.sqrt(cells / inside) / error)
+        risks.append(by_one + by_two)
+    return risks[0], risks[1]
 
 
 @dataclass(frozen=True)
@@ -170,12 +208,11 @@ def _affordable(purse: Purse, likely: Sequence[Pair]) -> int:
 def _chances(study: Study, purse: Purse, ring: Sequence[Pair]) -> dict[Pair, float]:
     """That each edge passes its test before several misses in a row end the search."""
     n, grid = study.n, study.grid
-    noise, by_chance = purse.noise_beside(()), sampling_spread(n, grid)
+    by_chance = sampling_spread(n, grid)
     away = _DISTANCE * study.coupling * n * grid
 
     def passes(pair: Pair, is_first: bool) -> float:
-        null = grid * HALF_NORMAL * math.sqrt(n * purse.task.cells(pair))
-        least = least_excess(purse, pair, noise(pair), null, by_chance, is_first=is_first)
+        least = _least(study, purse, pair, is_first)
         spread = math.hypot(purse.testing.deviation, by_chance, _VARIETY * away)
         return NormalDist().cdf((away - least) / spread)
 
@@ -189,6 +226,14 @@ def _chances(study: Study, purse: Purse, ring: Sequence[Pair]) -> dict[Pair, flo
         before = [0.0, *(part * (1 - first) for part in before[:-1])]
         after = [chances[pair], *(part * (1 - later) for part in after[:-1])]
     return chances
+
+
+def _least(study: Study, purse: Purse, pair: Pair, is_first: bool) -> float:
+    """The excess that a pair must show, in steps of the grid."""
+    n, grid = study.n, study.grid
+    null = grid * HALF_NORMAL * math.sqrt(n * purse.task.cells(pair))
+    noise, by_chance = purse.noise_beside(())(pair), sampling_spread(n, grid)
+    return least_excess(purse, pair, noise, null, by_chance, is_first=is_first)
 
 
 def _tables(study: Study, search: Search) -> tuple[float, float, float, float]:

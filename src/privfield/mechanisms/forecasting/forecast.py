@@ -29,9 +29,10 @@ class Forecast:
     of the study. `bound` is proved, for the worst case, and `bound_of` says of what. `query_error`
     is the largest error of an answer to a parity query. `success` is the probability that the right
     graph is released, `found` the share of edges that would show. `memory` is in bytes; `passes`
-    counts how often the rows are read; `seconds` is a rough guess for one core. A way with
-    `available` False cannot be used, and one that `asks` for something is taken only where that is
-    declared; `note` says why.
+    counts how often the rows are read; `seconds` is a rough guess for one core. `least_risk` and
+    `most_risk` bound how far edges that a search misses may move those that it finds, in standard
+    errors. A way with `available` False cannot be used, and one that `asks` for something
+    is taken only where that is declared; `note` says why.
     """
 
     name: str
@@ -57,6 +58,8 @@ class Forecast:
     asks: str = ""
     note: str = ""
     answers: Answers = Answers.LITTLE
+    least_risk: float = 0.0
+    most_risk: float = 0.0
 
 
 def refused(name: str, call: str, statistic: str, note: str, memory: float = 0.0) -> Forecast:
