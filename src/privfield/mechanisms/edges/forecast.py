@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from bisect import bisect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import prod
 from statistics import NormalDist
@@ -24,7 +24,7 @@ from privfield.inference.factors import Table
 from privfield.mechanisms.edges.purse import Piece, Purse
 from privfield.mechanisms.edges.schedule import EXPLORING, MISSES
 from privfield.mechanisms.edges.scores import HALF_NORMAL, Counts, Pair, sampling_spread
-from privfield.mechanisms.edges.search import least_excess
+from privfield.mechanisms.edges.search import least_excess, may_find
 from privfield.mechanisms.forecasting.calls import learner_call
 from privfield.mechanisms.forecasting.forecast import Answers, Forecast
 from privfield.mechanisms.forecasting.reference import (
@@ -46,15 +46,21 @@ MakePurse = Callable[[Mapping[Scope, Counts], Randomness], Purse]
 
 _DISTANCE = 0.85  # L1 distance of a table from independence, for log-potentials of size 1
 _VARIETY = 0.15  # how much that varies between edges
+_UNSEEN = 0.08  # total variation of pair tables of real data from independence, usually
 _STATISTIC = "cell of an edge's table"
+NO_SEARCH = "no pair could show in so few rows, so single variables get the whole budget"
 
 
 @dataclass(frozen=True)
 class Search:
-    """What to expect of a search: the chance of each edge of the reference network, and V_s."""
+    """What to expect of a search: the chance of each edge of the reference network, and V_s.
+
+    Without `begins` there is none: no pair could show, and single variables get everything.
+    """
 
     chances: dict[Pair, float]
     noise: Variances
+    begins: bool = True
 
     @property
     def found(self) -> float:
@@ -67,7 +73,10 @@ def forecast_selection(study: Study, make: MakePurse, room: RoomForEdges) -> For
     search = expected_search(study, make, room)
     call = learner_call(study, "MarginalLearner", cliques="learn")
     note = f"selects pairs among {math.comb(study.variables, 2):,}; others are not measured"
-    return searched(study, search, "selection", call, note)
+    if not search.begins:
+        note = NO_SEARCH
+    found = searched(study, search, "selection", call, note)
+    return found if study.model == "ising" else replace(found, alone_error=_alone(study, make))
 
 
 def searched(study: Study, search: Search, name: str, call: str, note: str) -> Forecast:
@@ -101,8 +110,13 @@ def expected_search(study: Study, make: MakePurse, room: RoomForEdges) -> Search
     """A dry run of the purse, with the edges that would be found."""
     ring = reference_edges(study.shape)
     purse = make(_Nothing(study.shape), Likeliest())
-    pieces = purse.first_tables()
-    purse.adapt(study.n * study.grid)
+    people = study.n * study.grid
+    pieces = purse.total()
+    purse.adapt(people)
+    if not may_find(purse, people, study.grid):
+        noise = _noise_alone(study, purse, pieces)
+        return Search(dict.fromkeys(ring, 0.0), {**dict.fromkeys(ring, math.inf), **noise}, False)
+    pieces += purse.first_tables()
     chances = _chances(study, purse, ring)
     order = sorted(ring, key=lambda pair: -chances[pair])
     likely = tuple(order[: round(sum(chances.values()))])
@@ -114,6 +128,19 @@ def expected_search(study: Study, make: MakePurse, room: RoomForEdges) -> Search
         chances = {pair: chances[pair] * (pair in looked) for pair in ring}
     usual = max((noise[pair] for pair in looked), default=math.inf)
     return Search(chances, {**dict.fromkeys(ring, usual), **noise})
+
+
+def _alone(study: Study, make: MakePurse) -> float:
+    """Total variation, mean over all pairs, of single variables with the whole budget."""
+    purse = make(_Nothing(study.shape), Likeliest())
+    noise = _noise_alone(study, purse, purse.total())
+    return math.hypot(_tables(study, Search({}, noise))[2], _UNSEEN)
+
+
+def _noise_alone(study: Study, purse: Purse, pieces: list[Piece]) -> Variances:
+    """V_s in rows where there is no search."""
+    noise = _bought((study.schema, study.adjacency, None), _Dry(purse, pieces))[1]
+    return {scope: variance / study.grid**2 for scope, variance in noise.items()}
 
 
 @dataclass(frozen=True)
@@ -130,13 +157,16 @@ class _Dry:
 
 @lru_cache(maxsize=64)
 def _bought(about: tuple[Any, ...], dry: _Dry) -> tuple[tuple[Pair, ...], Variances]:
-    """Which edges can be afforded, and V_s of everything that is measured in the end."""
+    """Which edges can be afforded, and V_s of everything that is measured in the end.
+
+    The last of `about` are edges that are likely to be found; None if there is no search.
+    """
     purse, likely = dry.purse, about[-1]
-    looked = likely[: _affordable(purse, likely)]
+    looked: tuple[Pair, ...] = () if likely is None else likely[: _affordable(purse, likely)]
     for _ in looked:
         purse.select(np.zeros(1, np.int64))
         purse.test(0)
-    for _ in range(MISSES):
+    for _ in range(0 if likely is None else MISSES):
         if purse.affords(looked):
             purse.select(np.zeros(1, np.int64))
             purse.test(0)

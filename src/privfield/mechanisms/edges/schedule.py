@@ -12,7 +12,7 @@ from itertools import combinations, combinations_with_replacement
 
 from privfield.mechanisms.edges.scores import HALF_NORMAL, Pair
 
-RULE = 4  # of the search; a job that was cut off under another one cannot go on
+RULE = 5  # of the search; a job that was cut off under another one cannot go on
 ONE_WAY = Fraction(6, 100)  # of a pure budget, for the tables of single variables
 TOTAL = Fraction(2, 1000)  # for the number of people, where it is private
 FIRST_LOOK = Fraction(30, 100)  # of a pure budget, for first looks at the planned number of edges
