@@ -243,7 +243,7 @@ def test_selected_pairs_need_a_clear_advantage_and_may_not_lose_edges():
 def test_tables_that_only_ideal_shrinking_would_save_come_after_selection():
     """A survey of 12 variables (4,165 rows, pure ε = 0.1 and 0.3): all pairs 0.237 and 0.129 from
     the truth, selection 0.144 and 0.086; their forecasts say 0.127, 0.071 and 0.079, 0.051."""
-    some = way("some", 0.05, Answers.SOME_PAIRS, found=0.0)
+    some = way("some", 0.05, Answers.SOME_PAIRS, found=0.0, alone_error=0.09)
     noisy = replace(way("all", 0.07, found=0.2), plain_error=0.25)
     assert best(some, noisy) == "some"
     assert best(some, replace(noisy, plain_error=0.08)) == "all"
@@ -253,6 +253,32 @@ def test_tables_that_only_ideal_shrinking_would_save_come_after_selection():
     for epsilon in (0.1, 0.3):
         learner = pf.MarginalLearner(pf.PureDP(epsilon), schema=schema, adjacency="add-remove")
         assert learner._choose(np.zeros((4165, 12), int), schema) == "selection"
+
+
+def test_nothing_is_taken_that_single_variables_alone_would_beat():
+    """Whatever more it would answer or find; selection itself falls back on them."""
+    some = way("some", 0.06, Answers.SOME_PAIRS, found=0.0, alone_error=0.085)
+    assert best(some, way("all", 0.08, found=0.5)) == "all"
+    assert best(some, way("all", 0.086, found=0.5)) == "some"
+    assert best(replace(some, alone_error=0.2), way("all", 0.086, found=0.5)) == "all"
+    assert best(replace(some, expected_error=0.3), way("all", 0.086)) == "some"
+
+
+def test_all_pairs_need_a_known_number_of_rows_where_few_would_not_do():
+    """Selection sees how many there are. A survey of 601 people (nine columns, pure ε = 1), whose
+    number nobody declared: all pairs were 1.8 times as far from it as single variables."""
+    schema = pf.Schema({f"v{i}": k for i, k in enumerate((2, 9, 8, 2, 5, 7, 7, 5, 6))})
+    rows, learner = np.zeros((601, 9), int), pf.MarginalLearner(PURE, schema=schema)
+    assert learner._choose(rows, schema) == "selection"
+    learner.adjacency = "add-remove"
+    assert learner._choose(rows, schema) == "selection"
+    among = ("tables", "selection")
+    private = table_study(rows, schema, PURE, "add-remove")
+    assert private.guessed and choose(private, among).name == "selection"
+    assert choose(replace(private, guessed=False), among).name == "tables"  # 10,000 declared
+    small = pf.Schema({"a": 3, "b": 3, "c": 3})
+    generous = table_study(rows[:, :3], small, pf.PureDP(10), "add-remove")
+    assert generous.guessed and choose(generous, among).name == "tables"
 
 
 def test_edges_are_asked_of_all_pairs():

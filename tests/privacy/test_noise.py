@@ -1,6 +1,8 @@
 """Additive noise: the right law, the right scale, and privacy that halved noise would break."""
 
 import math
+import subprocess
+import sys
 from fractions import Fraction
 
 import numpy as np
@@ -183,3 +185,17 @@ def test_noise_differs_between_draws_and_repeats_only_with_a_seed():
     assert (add_noise(zeros, law, 7) == add_noise(zeros, law, 7)).all()
     assert (add_noise(zeros, law, 7) != add_noise(zeros, law, 8)).any()
     assert add_noise(np.zeros((0, 3), dtype=np.int64), law).shape == (0, 3)
+
+
+def test_drawing_noise_loads_no_frame_library():
+    """OpenDP's prelude loads all that are installed: 170 MB, and more than a second."""
+    code = (
+        "import sys, numpy as np\n"
+        "from privfield.privacy.noise import NoiseLaw, add_noise\n"
+        "for name in ('discrete-laplace', 'discrete-gaussian'):\n"
+        "    add_noise(np.array([5]), NoiseLaw(name, 2.0))\n"
+        "assert 'opendp.measurements' in sys.modules\n"
+        "print(*{'opendp.prelude', 'polars', 'sklearn', 'pandas'} & sys.modules.keys())\n"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.split() == []

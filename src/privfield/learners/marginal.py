@@ -34,6 +34,11 @@ if TYPE_CHECKING:
 
 _WORDS = ("auto", "all-pairs", "learn")
 _STRUCTURES = ("auto", "selection", "stable")
+_NO_PAIR = (
+    "No pair of variables was looked at: with so few records, not even strong links could have "
+    "been told from the noise of this budget. All of it went to the tables of single variables, "
+    "and the model takes them as independent."
+)
 
 
 @dataclass(repr=False, eq=False, kw_only=True)
@@ -41,7 +46,8 @@ class MarginalLearner(Learner):
     """Learns a Markov random field from noisy contingency tables, under differential privacy.
 
     `cliques` says which variables interact: a list of tuples of names, "all-pairs", or "learn":
-    edges are then found privately within the same budget. "auto" is what has the best
+    edges are then found privately within the same budget; where not even strong ones could be, all
+    of it goes to the tables of single variables. "auto" is what has the best
     forecast (as in `pf.plan`): all pairs, where exact inference with them fits in `max_bytes`, or
     learned edges. `structure` says how edges are learned: by "selection", one after the other,
     where the model so far predicts worst; by "stable", the whole graph or nothing
@@ -98,7 +104,9 @@ class MarginalLearner(Learner):
         self.cliques_ = _largest(known or self.measurements_.cliques)
         self.graph_ = stamped(_graph(schema, self.cliques_), self.measurements_)
         self.model_ = self._estimate(self.measurements_)
-        attach_card(self)
+        attach_card(
+            self, [_NO_PAIR] * (self.selection_ is not None and not self.selection_.choices)
+        )
         return self
 
     @property
@@ -208,6 +216,8 @@ class MarginalLearner(Learner):
 
     def _choose(self, data: Any, schema: Schema) -> str:
         """The best forecast, of all pairs and of the ways to learn edges."""
+        if self.cliques == "auto" and (self.weights is not None or self.design != "auto"):
+            return "tables"  # they say how all of them are measured
         ways = ["tables"] if self.cliques == "auto" else []
         ways += ["selection", "stable"] if self.structure == "auto" else [self.structure]
         if len(ways) == 1:

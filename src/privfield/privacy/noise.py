@@ -159,14 +159,18 @@ def add_noise(
 
 @lru_cache(maxsize=256)
 def _sampler(name: LawName, scale: float) -> Any:
-    import opendp.prelude as dp  # a quarter of a second: only when noise is drawn
+    # Not `opendp.prelude`, which loads every frame library that is installed: some 170 MB.
+    from opendp.domains import atom_domain, vector_domain
+    from opendp.measurements import make_gaussian, make_laplace
+    from opendp.metrics import l1_distance, l2_distance
+    from opendp.mod import enable_features
 
-    dp.enable_features("contrib")
-    domain = dp.vector_domain(dp.atom_domain(T="i64"))
+    enable_features("contrib")
+    domain = vector_domain(atom_domain(T="i64"))
     if name == "discrete-laplace":
-        return dp.m.make_laplace(domain, dp.l1_distance(T="i64"), scale=scale)
+        return make_laplace(domain, l1_distance(T="i64"), scale=scale)
     if name == "discrete-gaussian":
-        return dp.m.make_gaussian(domain, dp.l2_distance(T="f64"), scale=scale)
+        return make_gaussian(domain, l2_distance(T="f64"), scale=scale)
     raise InputError(f"noise law {name!r} cannot be drawn on whole numbers.")
 
 

@@ -149,8 +149,8 @@ def test_an_unfinished_job_goes_on_with_what_it_has_shown(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         select_edges(rows, SCHEMA, progress=stop, **given)
     assert news == [None, None, 1, 2]
-    first = [ledger.journal("j").read(number) for number in range(6)]
-    assert first[4] is not None and first[5] is None  # tables, and two choices with their tests
+    first = [ledger.journal("j").read(number) for number in range(7)]
+    assert first[5] is not None and first[6] is None  # total, tables, two choices, two tests
 
     def watch(each):
         news.append(each.done)

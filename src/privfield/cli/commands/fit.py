@@ -112,7 +112,7 @@ def fit(
     doubt = HOPELESS if is_hopeless(ways[0], study) else ""
     with purse.watch(learner):
         warn_of_seed(insecure_seed)
-        _show_offer(purse, file, rules, ways[0].name, wanted)
+        _show_offer(purse, file, study, ways[0], wanted)
         _show_forecast(ways, study, with_others=method == "auto" and wanted == "auto")
         _show_remarks(rules, study)
         totals = {} if study.guessed else {"counting": study.n}
@@ -141,14 +141,15 @@ def _learn(learner: Any, data: Any, schema: Schema, target: Path) -> Model:
 # -- before the charge -----------------------------------------------------------------------------
 
 
-def _show_offer(purse: Spending, file: str, schema: Schema, way: str, wanted: Any) -> None:
+def _show_offer(purse: Spending, file: str, study: Study, best: Forecast, wanted: Any) -> None:
     """What will be spent, who is protected, and what is measured for it."""
     from privfield.cli.commands.learners import in_words
 
-    unit = "one row" if schema.unit is None else f"one person ({schema.unit.column})"
+    own = study.rules.unit
+    unit = "one row" if own is None else f"one person ({own.column})"
     note(f"This will spend  {purse.spending()}, for {unit} of {file} ({purse.adjacency})")
     note(f"Ledger           {purse.preview()}")
-    note(f"Measured         {in_words(way, schema, wanted)}")
+    note(f"Measured         {in_words(best, study, wanted)}")
 
 
 def _show_forecast(ways: Sequence[Forecast], study: Study, with_others: bool) -> None:

@@ -10,6 +10,7 @@ from privfield.mechanisms.forecasting.study import LEARNED, kind_of
 from privfield.mechanisms.items.mechanism import check_items
 
 if TYPE_CHECKING:
+    from privfield.mechanisms.forecasting.forecast import Forecast
     from privfield.mechanisms.forecasting.study import Study
     from privfield.models.base import Model
     from privfield.privacy.budgets import Budget
@@ -100,11 +101,16 @@ def make_learner(
     return PairwiseLearner(method=way, schema=study.schema, **common)
 
 
-def in_words(way: str, schema: Schema, cliques: str | Sequence[Sequence[str]]) -> str:
+def in_words(best: Forecast, study: Study, cliques: str | Sequence[Sequence[str]]) -> str:
     """What will be measured, known before any record is read."""
+    from privfield.mechanisms.edges.forecast import NO_SEARCH
     from privfield.words import counted
 
+    schema, way = study.rules, best.name
     pairs = len(schema) * (len(schema) - 1) // 2
+    if best.note == NO_SEARCH:
+        known = "" if study.rows_are_public else f", if there are about {study.n:,}"
+        return f"noisy tables of {counted(len(schema), 'variable')}: {NO_SEARCH}{known}"
     if way == "selection":
         return "noisy tables of pairs that are selected privately within this budget"
     if way == "stable":

@@ -25,7 +25,7 @@ from privfield.mechanisms.edges.passed_over import excess_of, link_chances, pass
 from privfield.mechanisms.edges.purse import Piece, Purse
 from privfield.mechanisms.edges.schedule import EXPLORING, MISSES
 from privfield.mechanisms.edges.scores import HALF_NORMAL, Counts, Pair, sampling_spread
-from privfield.mechanisms.edges.search import least_excess
+from privfield.mechanisms.edges.search import least_excess, may_find
 from privfield.mechanisms.forecasting.calls import learner_call
 from privfield.mechanisms.forecasting.forecast import Answers, Forecast
 from privfield.mechanisms.forecasting.reference import (
@@ -47,19 +47,23 @@ MakePurse = Callable[[Mapping[Scope, Counts], Randomness], Purse]
 
 _DISTANCE = 0.85  # L1 distance of a table from independence, for log-potentials of size 1
 _VARIETY = 0.15  # how much that varies between edges
+_UNSEEN = 0.08  # total variation of pair tables of real data from independence, usually
 _STATISTIC = "cell of an edge's table"
+NO_SEARCH = "no pair could show in so few rows, so single variables get the whole budget"
 
 
 @dataclass(frozen=True)
 class Search:
     """What to expect of a search: the chance of each edge of the reference network, and V_s.
 
-    `threshold` is the excess that an edge must show, in rows; 0 where nothing is searched.
+    `threshold` is the excess that an edge must show, in rows; 0 where nothing is searched. Without
+    `begins` there is no search: no pair could show, and single variables get everything.
     """
 
     chances: dict[Pair, float]
     noise: Variances
     threshold: float = 0.0
+    begins: bool = True
 
     @property
     def found(self) -> float:
@@ -72,9 +76,12 @@ def forecast_selection(study: Study, make: MakePurse, room: RoomForEdges) -> For
     search = expected_search(study, make, room)
     call = learner_call(study, "MarginalLearner", cliques="learn")
     note = f"selects pairs among {math.comb(study.variables, 2):,}; others are not measured"
+    if not search.begins:
+        note = NO_SEARCH
     found = searched(study, search, "selection", call, note)
     least, most = interval_risk(study, search)
-    return replace(found, least_risk=least, most_risk=most)
+    alone = None if study.model == "ising" else _alone(study, make)
+    return replace(found, least_risk=least, most_risk=most, alone_error=alone)
 
 
 def searched(study: Study, search: Search, name: str, call: str, note: str) -> Forecast:
@@ -108,8 +115,14 @@ def expected_search(study: Study, make: MakePurse, room: RoomForEdges) -> Search
     """A dry run of the purse, with the edges that would be found."""
     ring = reference_edges(study.shape)
     purse = make(_Nothing(study.shape), Likeliest())
-    pieces = purse.first_tables()
-    purse.adapt(study.n * study.grid)
+    people = study.n * study.grid
+    pieces = purse.total()
+    purse.adapt(people)
+    if not may_find(purse, people, study.grid):
+        noise = _noise_alone(study, purse, pieces)
+        nothing = dict.fromkeys(ring, 0.0), {**dict.fromkeys(ring, math.inf), **noise}
+        return Search(*nothing, begins=False)
+    pieces += purse.first_tables()
     chances = _chances(study, purse, ring)
     threshold = max((_least(study, purse, pair, False) for pair in ring), default=0.0)
     order = sorted(ring, key=lambda pair: -chances[pair])
@@ -154,6 +167,19 @@ def interval_risk(study: Study, search: Search) -> tuple[float, float]:
     return risks[0], risks[1]
 
 
+def _alone(study: Study, make: MakePurse) -> float:
+    """Total variation, mean over all pairs, of single variables with the whole budget."""
+    purse = make(_Nothing(study.shape), Likeliest())
+    noise = _noise_alone(study, purse, purse.total())
+    return math.hypot(_tables(study, Search({}, noise))[2], _UNSEEN)
+
+
+def _noise_alone(study: Study, purse: Purse, pieces: list[Piece]) -> Variances:
+    """V_s in rows where there is no search."""
+    noise = _bought((study.schema, study.adjacency, None), _Dry(purse, pieces))[1]
+    return {scope: variance / study.grid**2 for scope, variance in noise.items()}
+
+
 @dataclass(frozen=True)
 class _Dry:
     """A purse after the first tables; all that its further prices depend on is compared."""
@@ -168,13 +194,16 @@ class _Dry:
 
 @lru_cache(maxsize=64)
 def _bought(about: tuple[Any, ...], dry: _Dry) -> tuple[tuple[Pair, ...], Variances]:
-    """Which edges can be afforded, and V_s of everything that is measured in the end."""
+    """Which edges can be afforded, and V_s of everything that is measured in the end.
+
+    The last of `about` are edges that are likely to be found; None if there is no search.
+    """
     purse, likely = dry.purse, about[-1]
-    looked = likely[: _affordable(purse, likely)]
+    looked: tuple[Pair, ...] = () if likely is None else likely[: _affordable(purse, likely)]
     for _ in looked:
         purse.select(np.zeros(1, np.int64))
         purse.test(0)
-    for _ in range(MISSES):
+    for _ in range(0 if likely is None else MISSES):
         if purse.affords(looked):
             purse.select(np.zeros(1, np.int64))
             purse.test(0)

@@ -84,14 +84,24 @@ class GaussianPurse(Purse):
 
         return noise
 
+    def single_noise(self, variable: int) -> float:
+        """By its number of levels."""
+        return HALF_NORMAL * math.sqrt(self._first_variance((variable,)))
+
+    def total(self) -> list[Piece]:
+        """For a small share of ρ; more of it follows with the last tables."""
+        if self.task.rows_are_public:
+            return []
+        return self._measure("total", [((), self._own_move(()) / (2 * float(self.whole * TOTAL)))])
+
     def first_tables(self) -> list[Piece]:
-        """Interactions of single variables, and the total where it is private."""
-        level = _FIRST * self._level(0.0, 0)
-        parts = [(scope, 1 / (level * self._goal(scope))) for scope in self.variables()]
-        self.single_noise = {s[0]: HALF_NORMAL * math.sqrt(variance) for s, variance in parts}
-        if not self.task.rows_are_public:
-            parts.append(((), self._own_move(()) / (2 * float(self.whole * TOTAL))))
-        return self._measure("first tables", parts)
+        """Interactions of single variables."""
+        return self._measure(
+            "first tables", [(scope, self._first_variance(scope)) for scope in self.variables()]
+        )
+
+    def _first_variance(self, scope: Scope) -> float:
+        return 1 / (_FIRST * self._level(0.0, 0) * self._goal(scope))
 
     def look(self, edges: Sequence[Scope]) -> list[Piece]:
         """Interactions of the edges, with a part of the precision that they are to have."""

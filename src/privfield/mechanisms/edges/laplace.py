@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from privfield.algebra.contrasts import Scope
 from privfield.mechanisms.edges.purse import NOTHING, USABLE, Expected, Piece, Purse
-from privfield.mechanisms.edges.schedule import ONE_WAY
+from privfield.mechanisms.edges.schedule import ONE_WAY, TOTAL
 from privfield.mechanisms.edges.scores import Pair
 from privfield.mechanisms.tables.design import Part, choose_design
 from privfield.privacy.adjacency import Sensitivity
@@ -47,11 +47,17 @@ class LaplacePurse(Purse):
         noise = float(self._tables(count).l1 / (self.whole * USABLE))
         return lambda pair: noise
 
+    def single_noise(self, variable: int) -> float:
+        """The same for each."""
+        return float(self._tables(1).l1 * len(self.variables()) / (self.whole * ONE_WAY))
+
+    def total(self) -> list[Piece]:
+        """For a small share of ε, which tells at least whether a search makes sense."""
+        return [] if self.task.rows_are_public else self._together("total", [()], TOTAL)
+
     def first_tables(self) -> list[Piece]:
-        """Whole tables; they say how many people there are."""
-        pieces = self._together("first tables", self.variables(), ONE_WAY)
-        self.single_noise = {own.part.scope[0]: own.part.law.scale for own in pieces}
-        return pieces
+        """Whole tables."""
+        return self._together("first tables", self.variables(), ONE_WAY)
 
     def look(self, edges: Sequence[Scope]) -> list[Piece]:
         """Whole tables of the edges."""

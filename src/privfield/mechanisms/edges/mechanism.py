@@ -178,7 +178,8 @@ class EdgeSelection(Mechanism[Selection]):
         def run(randomness: Randomness) -> Selection:
             cells = table.aggregate(counting, row_key(self.schema, randomness), terms)
             candidates, counts = self._split(counting.tables(cells))
-            total = int(counts[()]) if terms.rows_are_public else None
+            people = int(counts[()]) if terms.rows_are_public or not terms.is_private else None
+            total = people if terms.rows_are_public else None
 
             def publish(pieces: Sequence[Piece]) -> Measurements:
                 return self._measurements(pieces, total)
@@ -193,6 +194,7 @@ class EdgeSelection(Mechanism[Selection]):
                 publish,
                 weight_grid(self.schema),
                 lambda done: terms.tell("selecting edges", done),
+                people,
                 {scope: counts[scope] for scope in self._triples},
             )
             search.run()
@@ -270,15 +272,16 @@ class EdgeSelection(Mechanism[Selection]):
 
     @classmethod
     def worlds(cls, terms: Terms) -> Iterator[World]:
-        """Three small variables: a row or a person in a crowd with one edge to find, or all."""
+        """Three small variables: a row or a person in a crowd with one edge to find, or all, and
+        where they are too few to look for any."""
         for schema, units, build, name in small_tables((2, 2, 3)):
             mechanism = cls(replace(terms, unit=unit_of(schema)), schema=schema)
             if schema.unit is None:
                 start, some = units[-1], units[::2]  # nearly every pattern of agreement
             else:  # the person who moves most, and that person's opposite
                 start, some = units[4], [*units, units[0] * 2]
-            for edges in (1, 2) if schema.unit is None else (2,):
-                crowd = mechanism._crowd(edges)
+            for edges in (0, 1, 2) if schema.unit is None else (0, 2):
+                crowd = mechanism._crowd(edges) if edges else []
                 about = f"{name}, {edges} of 3 edges to find{', and all three' * (edges > 1)}"
                 yield World(mechanism, some, in_a_crowd(build, crowd), [[start]], about)
 

@@ -61,7 +61,6 @@ class Purse(ABC):
 
     selecting: Law = field(init=False)  # how a score is selected
     testing: NoiseLaw = field(init=False)  # what is added to a tested distance
-    single_noise: dict[int, float] = field(init=False, default_factory=dict)  # E|noise| of a cell
 
     def __post_init__(self) -> None:
         self._move = distance_sensitivity(self.task.adjacency, self.task.unit_weight)
@@ -118,7 +117,11 @@ class Purse(ABC):
 
     def main_noise(self, pair: Pair) -> float:
         """About what noise in the first tables of its variables may feign in a pair's table."""
-        return math.hypot(*(self.task.shape[v] * self.single_noise.get(v, 0.0) for v in pair))
+        return math.hypot(*(self.task.shape[v] * self.single_noise(v) for v in pair))
+
+    @abstractmethod
+    def single_noise(self, variable: int) -> float:
+        """E|noise| of a cell in the first table of a variable."""
 
     @abstractmethod
     def price_of(self, edges: Sequence[Pair]) -> Fraction:
@@ -129,8 +132,12 @@ class Purse(ABC):
         """About E|noise| of a cell in a table that is measured beside the edges."""
 
     @abstractmethod
+    def total(self) -> list[Piece]:
+        """The number of people, where it is private."""
+
+    @abstractmethod
     def first_tables(self) -> list[Piece]:
-        """The tables of single variables, and the total where it is private."""
+        """The tables of single variables."""
 
     @abstractmethod
     def look(self, edges: Sequence[Scope]) -> list[Piece]:
@@ -198,6 +205,14 @@ class OpenPurse(Purse):
     def noise_beside(self, edges: Sequence[Pair]) -> Callable[[Scope], float]:
         """None."""
         return lambda pair: 0.0
+
+    def single_noise(self, variable: int) -> float:
+        """None."""
+        return 0.0
+
+    def total(self) -> list[Piece]:
+        """None: it is the sum of any table."""
+        return []
 
     def first_tables(self) -> list[Piece]:
         """As they are."""

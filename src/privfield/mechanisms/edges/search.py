@@ -1,9 +1,11 @@
 """Which pairs of variables get an edge, chosen one after the other: docs/privacy/edge-selection.md.
 
-A spanning forest first: two variables in different parts of it are independent in the model, so no
-fit is needed. Then rounds: fit what was released, score all other pairs, choose a few. Each choice
-is tested by one noisy number, and a first table is measured for those that pass. The search ends
-after a few failures in a row. Everything but scores and tables is a function of released numbers.
+Where not even strong edges would pass their tests, nothing is looked for, and single variables get
+the whole budget. Else a spanning forest comes first: two variables in different parts of it are
+independent in the model, so no fit is needed. Then rounds: fit what was released, score all other
+pairs, choose a few. Each choice is tested by one noisy number, and a first table is measured for
+those that pass. The search ends after a few failures in a row. Everything but scores and tables is
+a function of released numbers.
 """
 
 from __future__ import annotations
@@ -21,7 +23,13 @@ from privfield.inference.factors import Table
 from privfield.mechanisms.edges.candidates import Candidates, Positions
 from privfield.mechanisms.edges.purse import Piece, Purse
 from privfield.mechanisms.edges.schedule import LATE_MISSES, MISSES
-from privfield.mechanisms.edges.scores import Counts, Pair, cell_noise, sampling_spread
+from privfield.mechanisms.edges.scores import (
+    HALF_NORMAL,
+    Counts,
+    Pair,
+    cell_noise,
+    sampling_spread,
+)
 from privfield.mechanisms.edges.search_triples import TripleSearch
 from privfield.mechanisms.edges.selection import SelectedPair
 from privfield.mechanisms.tables.measurements import Measurements
@@ -30,6 +38,7 @@ _BLOCK = 1 << 15  # pairs whose tables are predicted at a time
 _BATCHES = 4  # the part of the edges so far that a round may add where fits are slow
 _SURE_OF_ONE = 3.0  # standard deviations of the noise in a test, for there to be any edge
 _SURE = 1.5  # for one more
+_STRONG = 1.4  # times 1 − 1/k, of all people: a distance that few pairs of real tables exceed
 
 
 Publish = Callable[[Sequence[Piece]], Measurements]
@@ -38,7 +47,8 @@ Publish = Callable[[Sequence[Piece]], Measurements]
 class Search:
     """The rounds. `candidates` hold the exact tables; `publish` makes pieces measurements.
 
-    `triples` are the exact tables of three variables that may be looked at when edges are known.
+    `people`, in steps, is their number where that is public; `triples` are the exact tables of
+    three variables that may be looked at when edges are known.
     """
 
     def __init__(
@@ -50,6 +60,7 @@ class Search:
         publish: Publish,
         grid: int,
         tell: Callable[[int], None],
+        people: int | None,
         triples: Mapping[Scope, Counts],
     ) -> None:
         self._all, self._purse, self._room = candidates, purse, room
@@ -61,12 +72,21 @@ class Search:
         self._weights = None if own is None else np.array(own, np.int64)
         self._round = 0
         self._fitted = 0  # pieces in the last fit
+        self._people = people
         self.triples = TripleSearch(
             triples, purse, room, fit, self._update, grid, lambda n: tell(len(self.choices) + n)
         )
 
     def run(self) -> None:
-        """Choose edges, then spend what is left on their tables."""
+        """Choose edges, if any could be found, then spend what is left on tables."""
+        self.pieces += self._purse.total()
+        if self._people is None:  # the sum of noise and people may be anything
+            self._people = int(self.pieces[0].table)
+        people = max(float(self._people), 1.0)
+        self._purse.adapt(people)
+        if not may_find(self._purse, people, self._grid):
+            self.pieces += self._purse.last_tables([])
+            return
         self.pieces += self._purse.first_tables()
         self._forest()
         misses = 0 if self.edges else MISSES  # without an edge there is no other model to look at
@@ -93,7 +113,6 @@ class Search:
     def _forest(self) -> None:
         """Join variables that no chosen edge connects yet, most dependent first."""
         self._refit(np.flatnonzero(self._all.left))
-        self._purse.adapt(self._fit.total * self._grid)
         part = np.arange(len(self._purse.task.shape))
         new: list[Pair] = []
         misses = 0
@@ -197,6 +216,23 @@ def least_excess(
     feigned = math.hypot(null, purse.main_noise(pair)) - null
     chance = math.hypot(sure * purse.testing.deviation, purse.schedule.surprise * spread)
     return max(cell_noise(purse.task.cells(pair), noise), feigned + chance)
+
+
+def may_find(purse: Purse, people: float, grid: int) -> bool:
+    """Whether some pair could pass the first test with seven tenths of the largest distance.
+
+    The table of two variables, k the smaller number of levels, is at most 2(1 − 1/k) of all
+    `people` away from independence. Sampling is taken as that of a model with equal shares.
+    """
+    shape, noise = purse.task.shape, purse.noise_beside(())
+    spread = sampling_spread(people / grid, grid)
+    alike = {(shape[i], shape[j]): (i, j) for i, j in purse.schedule.candidates}
+    for i, j in alike.values():
+        null = HALF_NORMAL * math.sqrt(people * grid * shape[i] * shape[j])
+        least = least_excess(purse, (i, j), noise((i, j)), null, spread, is_first=True)
+        if least <= _STRONG * (1 - 1 / min(shape[i], shape[j])) * people:
+            return True
+    return False
 
 
 def combined(pieces: Sequence[Piece]) -> list[tuple[Scope, bool, Table, float]]:

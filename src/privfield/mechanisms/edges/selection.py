@@ -75,9 +75,10 @@ class Selection(Released):
 
     `choices` lists every pair that was selected, in order, with its noisy test; those that passed
     are the `edges`. `candidates` is the number of pairs to choose from, and at most `most` would
-    have been looked at. `triples` are likewise those of which interactions of three variables were
-    looked at; all pairs of those that passed are edges, too. Everything computed from these costs
-    nothing more.
+    have been looked at. Without any choice, single variables got the whole budget: no pair could
+    have shown. `triples` are likewise those of which interactions of three variables were looked
+    at; all pairs of those that passed are edges, too. Everything computed from these costs nothing
+    more.
     """
 
     KIND: ClassVar[str] = "edge-selection"
@@ -131,8 +132,10 @@ class Selection(Released):
 
     def __repr__(self) -> str:
         stamp = f"{self.stamp}. " if self.stamp else ""
+        looks = f"{len(self.choices)} looked at"
+        if not self.choices:
+            looks = "none looked at: single variables got the whole budget"
         return (
             f"<{stamp}Selection: {counted(len(self.edges), 'edge')} among "
-            f"{counted(self.candidates, 'pair')}, {len(self.choices)} looked at, cost {self.cost}, "
-            f"{self.adjacency}>"
+            f"{counted(self.candidates, 'pair')}, {looks}, cost {self.cost}, {self.adjacency}>"
         )

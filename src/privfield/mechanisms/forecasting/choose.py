@@ -19,7 +19,9 @@ from privfield.words import bytes_text
 _MISSED = 0.05  # of the edges: a share that makes no difference
 _UNSEEN = 1.5  # times its forecast: selection does not see the weak relations of real tables
 _COSTLY = 1.5  # times the error of selection: tables in which more edges show are too noisy
-_RULED = 2.0  # times the expected error: plain errors from which on noise rules
+_RULED = 1.5  # times the expected error: plain errors from which on noise rules
+_PLAIN = 0.45  # the power of plain errors by which real ones grow from there on
+_FEW = 1_000  # rows that there may be where nobody says how many
 _SPARSE = (Answers.SOME_PAIRS, Answers.GRAPH)  # what rests on most pairs having no edge
 _EDGES = ("ising", "ordinal", "structure")  # studies that are about edges
 
@@ -49,9 +51,22 @@ def ranked(found: Iterable[Forecast], study: Study) -> list[Forecast]:
     left, order = list(found), []
     while left:
         best = _best(left, study.model in _EDGES)
+        adaptive = [each for each in left if each.available and each.alone_error is not None]
+        if adaptive and _is_doubtful(best, study):
+            best = _best(adaptive, edges=False)
         left.remove(best)
         order.append(best)
     return order
+
+
+def _is_doubtful(found: Forecast, study: Study) -> bool:
+    """Whether single variables alone would err less, should there be few rows: nobody said how many
+    there are. Selection sees it, and spends the budget accordingly; all pairs at once do not."""
+    if not study.guessed or found.answers is not Answers.EVERYTHING:
+        return False
+    few = {each.name: each for each in forecasts(replace(study, n=_FEW), (found.name, "selection"))}
+    alone = few["selection"].alone_error
+    return alone is not None and _error(few[found.name], edges=False) > alone
 
 
 def target_error(found: Forecast) -> float:
@@ -63,16 +78,18 @@ def _error(found: Forecast, edges: bool) -> float:
     """What ways are compared by.
 
     Forecasts of tables know how far to shrink. Real variables lean to one side by unknown amounts,
-    and where noise rules, all pair tables at once were midway between shrunk and plain errors.
+    and where noise rules, all pair tables at once were between shrunk and plain errors. Selection
+    that finds little is not worse than single variables alone.
     """
     if found.expected_error is None:
         return math.inf
     if found.answers in _SPARSE:
-        return found.expected_error * _UNSEEN
-    plain = found.plain_error or 0.0
-    if edges or found.answers is not Answers.EVERYTHING or plain < _RULED * found.expected_error:
+        alone = math.inf if found.alone_error is None else found.alone_error
+        return min(found.expected_error * _UNSEEN, alone)
+    if edges or found.answers is not Answers.EVERYTHING or not found.expected_error:
         return found.expected_error
-    return math.sqrt(found.expected_error * plain)
+    ruled = (found.plain_error or 0.0) / (_RULED * found.expected_error)
+    return found.expected_error * math.pow(max(1.0, ruled), _PLAIN)
 
 
 def _best(found: Sequence[Forecast], edges: bool) -> Forecast:
@@ -81,10 +98,12 @@ def _best(found: Sequence[Forecast], edges: bool) -> Forecast:
 
     A way that selects pairs leaves the others unmeasured. One that measures all of them goes first
     if it would find more edges at no more than 1.5 times the error; where the study is about edges,
-    if it would find as many.
+    if it would find as many. Nothing is taken that errs more than single variables alone would.
     """
     usable = [each for each in found if each.available and not each.asks]
     usable = usable or [each for each in found if each.available] or list(found)
+    alone = [each.alone_error for each in usable if each.alone_error is not None]
+    usable = [each for each in usable if _error(each, edges) <= min(alone, default=math.inf)]
     least = min(_error(each, edges) for each in usable)
     near = [each for each in usable if _error(each, edges) <= NEAR * least]
     best = max(near, key=lambda each: (each.answers, round(_found(each), 2), -_queries(each)))

@@ -26,7 +26,8 @@ class Forecast:
     `noise_sd` and `sampling_sd` are of one `statistic`, in counts. `sampling_error` and
     `plain_error` are the error without privacy and the error with noise before any shrinkage;
     `expected_error` is what to expect, `largest_error` the largest of its kind, all in the metric
-    of the study. `bound` is proved, for the worst case, and `bound_of` says of what. `query_error`
+    of the study. `alone_error` is what single variables alone, with the whole budget, would err on
+    a real table. `bound` is proved, for the worst case, and `bound_of` says of what. `query_error`
     is the largest error of an answer to a parity query. `success` is the probability that the right
     graph is released, `found` the share of edges that would show. `memory` is in bytes; `passes`
     counts how often the rows are read; `seconds` is a rough guess for one core. `least_risk` and
@@ -60,6 +61,7 @@ class Forecast:
     answers: Answers = Answers.LITTLE
     least_risk: float = 0.0
     most_risk: float = 0.0
+    alone_error: float | None = None
 
 
 def refused(name: str, call: str, statistic: str, note: str, memory: float = 0.0) -> Forecast:
