@@ -119,9 +119,8 @@ def expected_search(study: Study, make: MakePurse, room: RoomForEdges) -> Search
     pieces = purse.total()
     purse.adapt(people)
     if not may_find(purse, people, study.grid):
-        noise = _noise_alone(study, purse, pieces)
-        nothing = dict.fromkeys(ring, 0.0), {**dict.fromkeys(ring, math.inf), **noise}
-        return Search(*nothing, begins=False)
+        noise = {**dict.fromkeys(ring, math.inf), **_noise_alone(study, purse, pieces)}
+        return Search(dict.fromkeys(ring, 0.0), noise, begins=False)
     pieces += purse.first_tables()
     chances = _chances(study, purse, ring)
     threshold = max((_least(study, purse, pair, False) for pair in ring), default=0.0)
