@@ -36,8 +36,8 @@ _WORDS = ("auto", "all-pairs", "learn")
 _STRUCTURES = ("auto", "selection", "stable")
 _NO_PAIR = (
     "No pair of variables was looked at: with so few records, not even strong links could have "
-    "been told from the noise of this budget. All of it went to the tables of single variables, "
-    "and the model takes them as independent."
+    "been told from the noise of this budget. What there was went to the tables of single "
+    "variables, and the model takes them as independent."
 )
 
 
