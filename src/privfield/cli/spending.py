@@ -165,7 +165,8 @@ class Spending:
             self._forget()
             raise BudgetRefused(text) from None
         except InputError as error:
-            more = "" if "Nothing was" in str(error) and not self.charged() else self._standing()
+            told = "Nothing was" in str(error) and not (self.charged() or self._has_run)
+            more = "" if told else self._standing()
             self._forget()
             raise InputError(f"{error} {more}".rstrip()) from None
         except KeyboardInterrupt:
