@@ -3,6 +3,7 @@
 import dataclasses
 import math
 from itertools import combinations, pairwise, product
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from privfield.estimation.uncertainty.coordinates import (
 )
 from privfield.estimation.uncertainty.counted import counted
 from privfield.estimation.uncertainty.intervals import (
+    Uncertainty,
     plain_edges,
     plain_marginals,
     uncertainty,
@@ -636,3 +638,31 @@ def test_a_number_of_people_that_may_be_off_by_half_leaves_no_interval(deviation
     numbers = dataclasses.replace(known.numbers, total_deviation=deviation)
     (found,) = dataclasses.replace(known, numbers=numbers).marginals()
     assert (found.low is None) is hidden and found.measured is not hidden
+
+
+@pytest.mark.parametrize(("pair", "refused"), [(0.4, True), (0.1, False)])
+def test_well_known_triples_do_not_hide_that_links_are_unknown(pair, refused):
+    """One pair with that standard error beside three interactions of three variables with 0.01."""
+    scopes = [(0, 1), (0, 1, 2), (0, 1, 3), (1, 2, 3)]
+
+    class Law:
+        sites = SimpleNamespace(k=np.zeros((4, 4)), h=np.zeros(4))
+
+        def alone(self, place):
+            cells, error = (4, pair) if place.start == 0 else (8, 0.01)
+            return np.zeros(1), np.array([[error**2 * cells]])
+
+        def with_factors(self, k, h):
+            return h, np.eye(4)
+
+    numbers = SimpleNamespace(
+        places=lambda: [(s, slice(n, n + 1)) for n, s in enumerate(scopes)],
+        cells=lambda scope: 2 ** len(scope),
+        model=lambda values, like: values,
+    )
+    known = SimpleNamespace(law=Law(), numbers=numbers, model=None)
+    if refused:
+        with pytest.raises(pf.InputError, match=r"link's strength is 0\.40"):
+            Uncertainty.draws(known, 2)
+    else:
+        assert len(Uncertainty.draws(known, 2)) == 2

@@ -220,3 +220,13 @@ def test_choices_of_triples_cost_a_fourth():
     scales = [d.law.laws[0].scale for d in drawn if d.step == "test"]
     assert len({round(scale, 6) for scale in scales}) == 2
     assert max(scales) == pytest.approx(2 * min(scales), rel=1e-9)
+
+
+@pytest.mark.parametrize("budget", [pf.ZCDP(1e-100), pf.ZCDP(1e-30)])
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+def test_the_smallest_budgets_run(budget, adjacency):
+    """Whatever noise makes of totals and tests: no exception after the charge."""
+    rows = rows_with(together=True, n=100)
+    for _ in range(5):
+        found = select_edges(rows, SCHEMA, budget, adjacency=adjacency)
+        assert all(np.isfinite(triple.excess) for triple in found.triples)

@@ -119,7 +119,8 @@ def expected_search(study: Study, make: MakePurse, room: RoomForEdges) -> Search
     pieces = purse.total()
     purse.adapt(people)
     if not may_find(purse, people, study.grid):
-        noise = {**dict.fromkeys(ring, math.inf), **_noise_alone(study, purse, pieces)}
+        noise: dict[Scope, float] = dict.fromkeys(ring, math.inf)
+        noise.update(_noise_alone(study, purse, pieces))
         return Search(dict.fromkeys(ring, 0.0), noise, begins=False)
     pieces += purse.first_tables()
     chances = _chances(study, purse, ring)
