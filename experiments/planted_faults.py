@@ -101,15 +101,15 @@ FAULTS = [
     Fault(
         "the Gaussian sampler draws half of the scale",
         P + "noise.py",
-        'dp.l2_distance(T="f64"), scale=scale)',
-        'dp.l2_distance(T="f64"), scale=scale / 2)',
+        'domain, l2_distance(T="f64"), scale=scale)',
+        'domain, l2_distance(T="f64"), scale=scale / 2)',
         tests("privacy/test_noise.py"),
     ),
     Fault(
         "the Laplace sampler draws half of the scale",
         P + "noise.py",
-        'dp.l1_distance(T="i64"), scale=scale)',
-        'dp.l1_distance(T="i64"), scale=scale / 2)',
+        'domain, l1_distance(T="i64"), scale=scale)',
+        'domain, l1_distance(T="i64"), scale=scale / 2)',
         tests("privacy/test_noise.py"),
     ),
     Fault(

@@ -113,6 +113,24 @@ def test_shrinkage_solves_its_equation(seed):
     assert left == pytest.approx(ridge * (model.weights - middle), abs=1e-6)
 
 
+@pytest.mark.parametrize("steps", [0, 1])
+def test_a_solver_that_gives_up_is_no_error(monkeypatch, steps):
+    """scipy's raises where its linear solver finds no step, on a few people and little budget."""
+    rows = np.random.default_rng(5).integers(0, 2, (60, 3))
+    released = measure_moments(rows, pf.ZCDP(0.05), insecure_seed=1)
+    monkeypatch.setattr(newton.Matching, "settle", lambda self, *_, **__: False)
+
+    def give_up(left, start, *, callback, **_):
+        for step in range(steps):
+            callback(start / 2**step, left(start) / 2)
+            callback(start * 100, left(start) * 9)  # worse
+        raise ValueError("Jacobian inversion yielded zero vector.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("scipy.optimize.root", give_up)
+        assert np.isfinite(match_moments(released).weights).all()
+
+
 def test_sixty_variables_are_matched_by_chains():
     """n = 20,000: sampling alone moves a weight by 0.007 or so, privacy by 0.003."""
     rng = np.random.default_rng(4)

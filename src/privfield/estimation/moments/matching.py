@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import count
 
 import numpy as np
@@ -137,10 +138,17 @@ def _polish(task: Matching, engine: ExactMoments, tell: Callable[[], None]) -> N
     start = engine.flat(task.theta)
     goal = _EXACT_TOLERANCE * math.sqrt(task.scatter)
     options = {"fatol": goal, "maxiter": _KRYLOV_ROUNDS}
-    with np.errstate(all="ignore"):
-        found = root(left, start, method="krylov", callback=lambda *_: tell(), options=options)
-    if np.abs(left(found.x)).max() < np.abs(left(start)).max():
-        task.theta = engine.joint(found.x, 0.0)
+    best, least = start, np.abs(left(start)).max()
+
+    def keep(theta: Table, gap: Table) -> None:
+        nonlocal best, least
+        tell()
+        if np.abs(gap).max() < least:
+            best, least = theta.copy(), np.abs(gap).max()
+
+    with np.errstate(all="ignore"), suppress(ValueError):  # its linear solver may find no step
+        root(left, start, method="krylov", callback=keep, options=options)
+    task.theta = engine.joint(best, 0.0)
 
 
 def _by_chains(
