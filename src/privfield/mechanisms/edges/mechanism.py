@@ -280,7 +280,8 @@ class EdgeSelection(Mechanism[Selection]):
                 start, some = units[-1], units[::2]  # nearly every pattern of agreement
             else:  # the person who moves most, and that person's opposite
                 start, some = units[4], [*units, units[0] * 2]
-            for edges in (0, 1, 2) if schema.unit is None else (0, 2):
+            # the first world stands for all where one must do: with a search, which has many steps
+            for edges in (1, 2, 0) if schema.unit is None else (2, 0):
                 crowd = mechanism._crowd(edges) if edges else []
                 about = f"{name}, {edges} of 3 edges to find{', and all three' * (edges > 1)}"
                 yield World(mechanism, some, in_a_crowd(build, crowd), [[start]], about)
