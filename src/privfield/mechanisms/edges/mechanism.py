@@ -65,13 +65,15 @@ def select_edges(
 
     All pair tables are counted in one pass. Pairs are then selected where a model of what was
     released so far predicts worst, a spanning forest first, as long as exact inference stays within
-    `max_bytes`; the rest of the budget goes to the tables of the selected pairs. The whole is
-    `budget`-private under `adjacency`. Gaussian noise and exponential mechanisms where the budget
-    admits them, Laplace noise and permute-and-flip in a pure budget or with `noise="laplace"`.
-    `candidates` limits the choice to some pairs. `importance={"income": 3}` makes the score of a
-    pair with that variable count three times as much (of two such variables, the product). With a
-    `ledger` the cost is on disk before any record is read; the same `job` again returns what it
-    released before, and one that was cut off goes on. `progress` counts choices.
+    `max_bytes`, and then small triples where edges meet (with Gaussian noise); the rest of the
+    budget goes to the tables of what was selected. Where no pair could show, single variables get
+    all of it. The whole is `budget`-private under `adjacency`. Gaussian noise and exponential
+    mechanisms where the budget admits them, Laplace noise and permute-and-flip in a pure budget or
+    with `noise="laplace"`. `candidates` limits the choice to some pairs. `importance={"income": 3}`
+    makes the score of a pair with that variable count three times as much (of two such variables,
+    the product). With a `ledger` the cost is on disk before any record is read; the same `job`
+    again returns what it released before, and one that was cut off goes on. `progress` counts
+    choices.
     """
     if not isinstance(schema, Schema):
         raise InputError(f"schema must be a pf.Schema; got {type(schema).__name__}.")
