@@ -182,8 +182,16 @@ def test_ending_a_sample_leaves_nothing_behind(study, tmp_path, number):
 
 
 DROPPED = """
-import os, signal, sys, time
+import os, sys, threading, time
 from privfield import cli
+
+waiting = []
+
+class Timer(threading.Timer):
+    def start(self):  # not before the program went on, however busy the machine is
+        waiting.append(super().start)
+
+threading.Timer = Timer
 
 class Resource:
     def __del__(self):  # Python drops what is raised here
@@ -194,6 +202,7 @@ def run(given):
     try:
         Resource()
         print("dropped", flush=True)
+        waiting.pop()()
         time.sleep(60)
     except KeyboardInterrupt:
         return cli.INTERRUPTED

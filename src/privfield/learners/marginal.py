@@ -15,9 +15,11 @@ from privfield.inference.contraction.plan import (
     ContractionSize,
     contraction_size,
 )
+from privfield.inference.contraction.room import RoomForEdges
 from privfield.inference.factors import structural_zeros
 from privfield.learners.base import Learner, attach_card, result
 from privfield.mechanisms.edges.mechanism import check_number, pair_weights, select_edges
+from privfield.mechanisms.edges.schedule import candidate_pairs
 from privfield.mechanisms.edges.selection import Selection
 from privfield.mechanisms.tables.measurements import Measurements
 from privfield.mechanisms.tables.mechanism import measure
@@ -38,6 +40,11 @@ _NO_PAIR = (
     "No pair of variables was looked at: with so few records, not even strong links could have "
     "been told from the noise of this budget. What there was went to the tables of single "
     "variables, and the model takes them as independent."
+)
+_NO_ROOM = (
+    "No pair of variables was looked at: exact inference with any of them would take more than "
+    "max_bytes. The budget went to the tables of single variables, and the model takes them as "
+    "independent."
 )
 
 
@@ -104,10 +111,18 @@ class MarginalLearner(Learner):
         self.cliques_ = _largest(known or self.measurements_.cliques)
         self.graph_ = stamped(_graph(schema, self.cliques_), self.measurements_)
         self.model_ = self._estimate(self.measurements_)
-        attach_card(
-            self, [_NO_PAIR] * (self.selection_ is not None and not self.selection_.choices)
-        )
+        attach_card(self, self._why_no_pair(schema))
         return self
+
+    def _why_no_pair(self, schema: Schema) -> list[str]:
+        """What a card says if private selection looked at none; a matter of public numbers."""
+        if self.selection_ is None or self.selection_.choices:
+            return []
+        edges = None if self.structure_ is None else self.structure_.edges
+        given = None if edges is None else tuple((i, j) for i, j in map(schema.clique, edges))
+        room = RoomForEdges(schema, self.max_bytes)
+        fits = room.has_plenty(()) or any(room.beside((), candidate_pairs(schema.shape, given)))
+        return [_NO_PAIR if fits else _NO_ROOM]
 
     @property
     def measurements_(self) -> Measurements:

@@ -1,6 +1,7 @@
 """Where no pair could show, nothing is looked for, and single variables get the whole budget."""
 
 import math
+import warnings
 from fractions import Fraction
 
 import numpy as np
@@ -128,3 +129,26 @@ def test_the_card_says_that_nothing_was_looked_for():
     assert not learner.graph_.edges and str(learner.model_.edges()).endswith("6 not measured")
     many = pf.MarginalLearner(pf.ZCDP(1), schema=SCHEMA, cliques="learn").fit(connected(3_000))
     assert many.selection_.choices and not many.model_.card.notes
+
+
+def test_the_card_does_not_blame_the_number_of_rows_for_a_lack_of_memory():
+    schema = pf.Schema({"a": 30, "b": 30, "c": 30})
+    values = np.random.default_rng(0).integers(0, 30, 100_000)
+    learner = pf.MarginalLearner(pf.ZCDP(10), schema=schema, cliques="learn", max_bytes=2e4)
+    learner.fit(np.column_stack([values] * 3))
+    assert learner.selection_.choices == ()
+    (note,) = learner.model_.card.notes
+    assert "max_bytes" in note and "few records" not in note
+
+
+@pytest.mark.parametrize("adjacency", BOTH)
+@pytest.mark.parametrize("rows", [0, 1, 3])
+def test_without_privacy_there_is_a_search_however_few_rows(adjacency, rows):
+    learner = pf.MarginalLearner(
+        pf.NON_PRIVATE, schema=SCHEMA, cliques="learn", adjacency=str(adjacency)
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that there is next to nothing to learn from
+        learner.fit(connected(rows))
+    assert learner.selection_.choices
+    assert {(name,) for name in SCHEMA.names} <= set(learner.measurements_.cliques)

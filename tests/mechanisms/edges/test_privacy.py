@@ -455,6 +455,15 @@ def test_the_worlds_of_the_contract_take_every_branch(adjacency, budget):
     assert (True in threes) is not isinstance(budget, pf.PureDP)
 
 
+@pytest.mark.parametrize("adjacency", BOTH)
+@pytest.mark.parametrize("budget", [pf.PureDP(1), pf.ZCDP(0.1)])
+def test_the_first_world_of_the_contract_has_a_search(adjacency, budget):
+    """Journals, cuts and charges are tried on the first world alone: one with many steps."""
+    world = next(EdgeSelection.worlds(Terms(budget, adjacency)))
+    steps = {draw.step for draw in world.mechanism.trace(next(world.data_sets()))}
+    assert {"choice", "test", "last tables"} <= steps
+
+
 def test_distances_are_exact():
     huge = np.array([[2**61, 0], [1, 2**60]])
     assert distances(huge, np.zeros((2, 2), np.int64)) == 2**61 + 2**60 + 1

@@ -104,6 +104,8 @@ def make_learner(
 def in_words(best: Forecast, study: Study, cliques: str | Sequence[Sequence[str]]) -> str:
     """What will be measured, known before any record is read."""
     from privfield.mechanisms.edges.forecast import NO_SEARCH
+    from privfield.mechanisms.edges.schedule import candidate_pairs
+    from privfield.mechanisms.edges.triples import candidate_triples
     from privfield.words import counted
 
     schema, way = study.rules, best.name
@@ -112,7 +114,11 @@ def in_words(best: Forecast, study: Study, cliques: str | Sequence[Sequence[str]
         known = "" if study.rows_are_public else f", if there are about {study.n:,}"
         return f"noisy tables of {counted(len(schema), 'variable')}: {NO_SEARCH}{known}"
     if way == "selection":
-        return "noisy tables of pairs that are selected privately within this budget"
+        threes = not study.budget.is_pure and candidate_triples(
+            schema.shape, candidate_pairs(schema.shape)
+        )
+        what = "pairs and small triples" if threes else "pairs"
+        return f"noisy tables of {what} that are selected privately within this budget"
     if way == "stable":
         return "a graph, if it is stable, and noisy tables of its edges"
     if way in SCORES:

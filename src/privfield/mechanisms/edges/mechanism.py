@@ -65,13 +65,15 @@ def select_edges(
 
     All pair tables are counted in one pass. Pairs are then selected where a model of what was
     released so far predicts worst, a spanning forest first, as long as exact inference stays within
-    `max_bytes`; the rest of the budget goes to the tables of the selected pairs. The whole is
-    `budget`-private under `adjacency`. Gaussian noise and exponential mechanisms where the budget
-    admits them, Laplace noise and permute-and-flip in a pure budget or with `noise="laplace"`.
-    `candidates` limits the choice to some pairs. `importance={"income": 3}` makes the score of a
-    pair with that variable count three times as much (of two such variables, the product). With a
-    `ledger` the cost is on disk before any record is read; the same `job` again returns what it
-    released before, and one that was cut off goes on. `progress` counts choices.
+    `max_bytes`, and then small triples where edges meet (with Gaussian noise); the rest of the
+    budget goes to the tables of what was selected. Where no pair could show, single variables get
+    all of it. The whole is `budget`-private under `adjacency`. Gaussian noise and exponential
+    mechanisms where the budget admits them, Laplace noise and permute-and-flip in a pure budget or
+    with `noise="laplace"`. `candidates` limits the choice to some pairs. `importance={"income": 3}`
+    makes the score of a pair with that variable count three times as much (of two such variables,
+    the product). With a `ledger` the cost is on disk before any record is read; the same `job`
+    again returns what it released before, and one that was cut off goes on. `progress` counts
+    choices.
     """
     if not isinstance(schema, Schema):
         raise InputError(f"schema must be a pf.Schema; got {type(schema).__name__}.")
@@ -280,7 +282,8 @@ class EdgeSelection(Mechanism[Selection]):
                 start, some = units[-1], units[::2]  # nearly every pattern of agreement
             else:  # the person who moves most, and that person's opposite
                 start, some = units[4], [*units, units[0] * 2]
-            for edges in (0, 1, 2) if schema.unit is None else (0, 2):
+            # the first world stands for all where one must do: with a search, which has many steps
+            for edges in (1, 2, 0) if schema.unit is None else (2, 0):
                 crowd = mechanism._crowd(edges) if edges else []
                 about = f"{name}, {edges} of 3 edges to find{', and all three' * (edges > 1)}"
                 yield World(mechanism, some, in_a_crowd(build, crowd), [[start]], about)

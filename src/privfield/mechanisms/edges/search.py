@@ -222,8 +222,11 @@ def may_find(purse: Purse, people: float, grid: int) -> bool:
     """Whether some pair could pass the first test with seven tenths of the largest distance.
 
     The table of two variables, k the smaller number of levels, is at most 2(1 − 1/k) of all
-    `people` away from independence. Sampling is taken as that of a model with equal shares.
+    `people` away from independence. Sampling is taken as that of a model with equal shares. Without
+    privacy a search costs nothing, and is always made.
     """
+    if not purse.testing.deviation:
+        return True
     shape, noise = purse.task.shape, purse.noise_beside(())
     spread = sampling_spread(people / grid, grid)
     alike = {(shape[i], shape[j]): (i, j) for i, j in purse.schedule.candidates}

@@ -76,9 +76,9 @@ class Selection(Released):
     `choices` lists every pair that was selected, in order, with its noisy test; those that passed
     are the `edges`. `candidates` is the number of pairs to choose from, and at most `most` would
     have been looked at. Without any choice, single variables got the whole budget: no pair could
-    have shown. `triples` are likewise those of which interactions of three variables were looked
-    at; all pairs of those that passed are edges, too. Everything computed from these costs nothing
-    more.
+    have shown, or exact inference had room for none. `triples` are likewise those of which
+    interactions of three variables were looked at; all pairs of those that passed are edges, too.
+    Everything computed from these costs nothing more.
     """
 
     KIND: ClassVar[str] = "edge-selection"
