@@ -660,7 +660,7 @@ def test_well_known_triples_do_not_hide_that_links_are_unknown(pair, refused):
         cells=lambda scope: 2 ** len(scope),
         model=lambda values, like: values,
     )
-    known = SimpleNamespace(law=Law(), numbers=numbers, model=None)
+    known = SimpleNamespace(law=Law(), judging=Law(), numbers=numbers, model=None)
     if refused:
         with pytest.raises(pf.InputError, match=r"link's strength is 0\.40"):
             Uncertainty.draws(known, 2)
