@@ -35,8 +35,8 @@ class EdgeInterval(Stamped):
     of the log odds ratio. Where both are ordered (declared so, two levels or bins) it is the same
     for the linear trend: a quarter of the log odds ratio between their extreme levels. Otherwise it
     has no sign: the root mean square of the centred table of log-potentials, which is |W| for two
-    levels. Where an interaction of both with a third variable was measured, how they are related
-    depends on that, and it is the mean over its levels, each counting the same.
+    levels. Where an interaction of both with a third variable was measured, it is the mean
+    over the levels of that, each counting the same.
 
     `estimate`, `low`, `high` and `p` (of the hypothesis that there is no such edge) come from the
     released numbers and are not shrunk; ends may be infinite. They are None where no interval is
@@ -179,7 +179,7 @@ def larger_words(scopes: Sequence[tuple[str, ...]]) -> str:
     more = f"; and {len(scopes) - _NAMED:,} more" * (len(scopes) > _NAMED)
     return (
         f"Three or more variables were measured together ({named}{more}): how strongly two of them "
-        "are linked depends on the others. Their strength is the mean over the levels of those, "
+        "are linked may depend on the others. Their strength is the mean over the levels of those, "
         "and may be near 0 where links are strong, so that none of these pairs is called absent."
     )
 
