@@ -241,7 +241,8 @@ class Model(ABC):
         "clear" edges stand out when all are judged together, "absent" ones have an interval within
         ±`negligible`; others are "uncertain" or, where noise leaves no information, "not measured".
         So are pairs that private selection chose and in which links that it may have missed would
-        show. `.to_pandas()` has the columns of `EdgeInterval`.
+        show. Pairs that were measured together with a third variable are never "absent": theirs is
+        the mean over its levels. `.to_pandas()` has the columns of `EdgeInterval`.
         """
         from privfield.reporting import on_models
 

@@ -74,7 +74,7 @@ def graph_page(
         if picture is not None and found.edges:
             page["network"] = _network(picture, found)
         page["edges"] = edge_table(found, picture)
-    answers = not found.hopeless or bool(found.edges.note)  # chosen pairs were counted well
+    answers = not found.hopeless or bool(found.edges.unsettled)  # chosen pairs were counted well
     if answers and len(model.schema) > 1:
         page["asking"] = asking(model, found.total if rows is None else rows, rows is not None)
     page["centrality"] = None if central is None else centrality_table(central, level)
@@ -95,7 +95,7 @@ def graph_page(
 def _nothing(found: Findings) -> str | None:
     if not found.hopeless:
         return None
-    if found.edges.note:
+    if found.edges.unsettled:
         return _go_together(found)
     return NOTHING + _NO_SHARES * (not any(marginal.measured for marginal in found.marginals))
 
@@ -141,7 +141,7 @@ def _tiles(found: Findings, rows: float | None) -> list[dict[str, str]]:
         tiles.append({"name": "Edges", "value": f"{edges:,}", "note": "no intervals are known"})
     elif found.hopeless:
         note = "no pair could be measured: nothing can be learned about which are related"
-        if found.edges.note:
+        if found.edges.unsettled:
             note = "chosen pairs seem to go together; which are linked cannot be told"
         tiles.append({"name": "Clear edges", "value": "none", "note": note})
     else:

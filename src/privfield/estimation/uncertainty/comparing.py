@@ -17,6 +17,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +26,7 @@ from privfield.checks import check_level
 from privfield.estimation.items.edges import ItemUncertainty
 from privfield.estimation.items.shared import shared
 from privfield.estimation.uncertainty.coordinates import Scope, coordinates
-from privfield.estimation.uncertainty.intervals import Uncertainty
+from privfield.estimation.uncertainty.intervals import Uncertainty, named_larger
 from privfield.estimation.uncertainty.posterior import Linear, laplace_scores, linear
 from privfield.estimation.uncertainty.strengths import (
     NEGLIGIBLE,
@@ -129,13 +130,18 @@ def difference(
     pairs = size * (size - 1) // 2
     selected = any(isinstance(each, Uncertainty) and each.selected for each in (first, second))
     tests = pairs if selected else None
-    edges = Edges(judged(rows, measured, level, negligible, tests), level, pairs)
+    dependent, larger = named_larger(first.model.schema, first.numbers)
+    found = judged(rows, measured, level, negligible, tests, dependent)
+    listed = {(row.first, row.second) for row in rows}
+    told = [names for names in larger if not listed.isdisjoint(combinations(names, 2))]
+    edges = Edges(found, level, pairs, larger=told)
     return Difference(*chance, edges, tuple(_shares(first, second, level)), len(scopes))
 
 
 def compared(first: Known, second: Known) -> list[Scope]:
     """Pairs of variables that both groups measured, in a way that may be compared."""
-    return sorted(_pairs(first) & _pairs(second) - _unsettled(first, second))
+    left_out = _unsettled(first, second) | _dependent_in_one(first, second)
+    return sorted(_pairs(first) & _pairs(second) - left_out)
 
 
 def _pairs(known: Known) -> set[Scope]:
@@ -168,6 +174,12 @@ def _unsettled(first: Known, second: Known) -> frozenset[Scope]:
     """Pairs in which links that private selection missed may show, in one group and not in both."""
     silent = [each.unsettled for each in (first, second) if isinstance(each, Uncertainty)]
     return frozenset[Scope]().union(*silent)
+
+
+def _dependent_in_one(first: Known, second: Known) -> set[Scope]:
+    """Pairs inside other interactions of three in one group: their strengths mean other things."""
+    one, two = (each.numbers.larger() for each in (first, second))
+    return {pair for pair in {*one, *two} if one.get(pair) != two.get(pair)}
 
 
 # -- one test of all links -------------------------------------------------------------------------

@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -75,6 +76,15 @@ class Numbers:
     def cells(self, scope: Scope) -> int:
         """The number of cells of an interaction's table."""
         return math.prod(self.shape[v] for v in scope)
+
+    def larger(self) -> dict[Scope, frozenset[Scope]]:
+        """Pairs inside interactions of three variables and more, with those they are in."""
+        found: dict[Scope, frozenset[Scope]] = {}
+        for scope, place in self.places():
+            for pair in combinations(sorted(scope), 2) if len(scope) > 2 else ():
+                if place.stop > place.start:
+                    found[pair] = found.get(pair, frozenset()) | {tuple(sorted(scope))}
+        return found
 
     def model(self, values: Table, like: Model) -> MarkovRandomField:
         """The model with these coordinates and the variables of `like`."""

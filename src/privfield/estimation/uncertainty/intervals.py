@@ -20,6 +20,7 @@ from privfield.errors import InputError
 from privfield.estimation.items.edges import ItemUncertainty, item_uncertainty
 from privfield.estimation.uncertainty.cautious import cautious
 from privfield.estimation.uncertainty.coordinates import (
+    Numbers,
     Scope,
     coordinates,
     places,
@@ -52,6 +53,7 @@ from privfield.mechanisms.edges.selection import Selection
 from privfield.mechanisms.items.sums import ItemSums, PooledItems
 from privfield.models.base import Model
 from privfield.models.mrf import MarkovRandomField
+from privfield.schema import Schema
 
 MOST_PARAMETERS = 2000  # beyond, simulating their covariance takes minutes
 _MOST_CLIQUES = 5000
@@ -98,8 +100,10 @@ class Uncertainty(Counted):
         count = len(schema) * (len(schema) - 1) // 2
         listed = [rows[s] for s in pairs]
         tests = count if self.selected else None
-        found = judged(listed, [seen[s] for s in pairs], level, negligible, tests)
-        return Edges(found, level, count, unsettled=len(self._shown(silent, level)))
+        dependent, larger = named_larger(schema, numbers)
+        found = judged(listed, [seen[s] for s in pairs], level, negligible, tests, dependent)
+        unsettled = len(self._shown(silent, level))
+        return Edges(found, level, count, unsettled=unsettled, larger=larger)
 
     def _shown(self, pairs: Iterable[Scope], level: float) -> list[Scope]:
         """Those that noise alone would not hide."""
@@ -268,6 +272,16 @@ def plain_marginals(model: Model) -> tuple[MarginalInterval, ...]:
         MarginalInterval(name, tuple(map(float, belief)), None, None)
         for name, belief in zip(model.schema.names, beliefs, strict=True)
     )
+
+
+def named_larger(
+    schema: Schema, numbers: Numbers
+) -> tuple[set[tuple[str, str]], list[tuple[str, ...]]]:
+    """Pairs inside interactions of three variables and more, and those, by name."""
+    inside, names = numbers.larger(), schema.names
+    scopes = sorted({scope for own in inside.values() for scope in own})
+    pairs = {(names[a], names[b]) for a, b in inside}
+    return pairs, [tuple(names[v] for v in scope) for scope in scopes]
 
 
 def model_pairs(model: Model) -> list[Scope]:

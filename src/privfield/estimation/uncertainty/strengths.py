@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from typing import Any, overload
@@ -24,6 +24,7 @@ VERDICTS = ("clear", "uncertain", "absent", "not measured")
 USELESS = 5.0  # strengths beyond are no limits: odds ratios above e²⁰
 UNKNOWN = "no interval"
 _SHOWN = 20
+_NAMED = 5
 
 
 @dataclass(frozen=True, repr=False)
@@ -34,7 +35,8 @@ class EdgeInterval(Stamped):
     of the log odds ratio. Where both are ordered (declared so, two levels or bins) it is the same
     for the linear trend: a quarter of the log odds ratio between their extreme levels. Otherwise it
     has no sign: the root mean square of the centred table of log-potentials, which is |W| for two
-    levels.
+    levels. Where an interaction of both with a third variable was measured, it is the mean
+    over the levels of that, each counting the same.
 
     `estimate`, `low`, `high` and `p` (of the hypothesis that there is no such edge) come from the
     released numbers and are not shrunk; ends may be infinite. They are None where no interval is
@@ -69,7 +71,8 @@ class Edges(Stamped, Sequence[EdgeInterval]):
 
     `known` is False where no interval is known for the way in which they were estimated.
     `unsettled` counts pairs that noise does not hide and that are called "not measured" all the
-    same: links that private selection may have missed would show in them. `note` says so.
+    same: links that private selection may have missed would show in them. `larger` has the names
+    in each interaction of three variables and more that was measured. `note` says both.
     """
 
     def __init__(
@@ -79,14 +82,15 @@ class Edges(Stamped, Sequence[EdgeInterval]):
         pairs: int,
         known: bool = True,
         unsettled: int = 0,
+        larger: Sequence[tuple[str, ...]] = (),
     ) -> None:
         self.rows, self.level, self.pairs, self.known = tuple(rows), level, pairs, known
-        self.unsettled = unsettled
+        self.unsettled, self.larger = unsettled, tuple(larger)
 
     @property
     def note(self) -> str:
-        """Why pairs are called "not measured", where noise is not the reason."""
-        return unsettled_words(self.unsettled)
+        """Why pairs are called "not measured" though noise is not the reason, or never absent."""
+        return " ".join(filter(None, (unsettled_words(self.unsettled), larger_words(self.larger))))
 
     @overload
     def __getitem__(self, place: int) -> EdgeInterval: ...
@@ -94,8 +98,8 @@ class Edges(Stamped, Sequence[EdgeInterval]):
     def __getitem__(self, place: slice) -> Edges: ...
     def __getitem__(self, place: int | slice) -> EdgeInterval | Edges:
         if isinstance(place, slice):
-            part = Edges(self.rows[place], self.level, self.pairs, self.known, self.unsettled)
-            return stamped(part, self)
+            known = self.known, self.unsettled, self.larger
+            return stamped(Edges(self.rows[place], self.level, self.pairs, *known), self)
         return stamped(self.rows[place], self)
 
     def __len__(self) -> int:
@@ -167,6 +171,19 @@ def unsettled_words(count: int) -> str:
     )
 
 
+def larger_words(scopes: Sequence[tuple[str, ...]]) -> str:
+    """What strengths mean inside these interactions."""
+    if not scopes:
+        return ""
+    named = "; ".join(" × ".join(scope) for scope in scopes[:_NAMED])
+    more = f"; and {len(scopes) - _NAMED:,} more" * (len(scopes) > _NAMED)
+    return (
+        f"Three or more variables were measured together ({named}{more}): how strongly two of them "
+        "are linked may depend on the others. Their strength is the mean over the levels of those, "
+        "and may be near 0 where links are strong, so that none of these pairs is called absent."
+    )
+
+
 def _rank(verdict: str) -> int:
     return VERDICTS.index(verdict) if verdict in VERDICTS else len(VERDICTS)
 
@@ -177,12 +194,14 @@ def judged(
     level: float,
     negligible: float,
     tests: int | None = None,
+    dependent: Collection[tuple[str, str]] = (),
 ) -> list[EdgeInterval]:
     """The edges with their verdicts: all are judged together.
 
     "clear" edges are those of which on average at most 1 − `level` are false (Benjamini & Hochberg
     1995); "absent" those whose interval lies within ±`negligible`. `tests` is how many pairs might
-    have been tested, where some were left out because of what they looked like.
+    have been tested, where some were left out because of what they looked like. `dependent` pairs
+    are linked more or less by the levels of others: a mean near zero does not make them absent.
     """
     ranked = sorted(
         (row.p, number)
@@ -200,7 +219,11 @@ def judged(
             verdict = "not measured"
         elif row.low is None or row.high is None:
             verdict = UNKNOWN
-        elif -negligible <= row.low and row.high <= negligible:
+        elif (
+            -negligible <= row.low
+            and row.high <= negligible
+            and (row.first, row.second) not in dependent
+        ):
             verdict = "absent"
         else:
             verdict = "clear" if number in standing else "uncertain"
