@@ -149,7 +149,8 @@ def _by_chains(
     task = _task(moments, chains)
     sweeps = chains.sweeps(1 / task.scatter, 4, 100)
     if not shrinkage:
-        task.settle(_SETTLE, tell)
+        # nothing holds the noise of chains back that all those weights pick up: draw more
+        task.settle(_SETTLE, tell, sweeps=sweeps)
         return task.average(sweeps, tell)
     _chosen(task, tell).settle(_LAST, tell)
     before, error = task.theta, task.misfit(sweeps)
