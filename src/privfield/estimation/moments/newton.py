@@ -30,6 +30,7 @@ _AVERAGED = 30  # rounds, fewer of many variables
 _ITERATIONS, _ACCURACY = 15, 0.05  # of conjugate gradients
 _STIFF = 10.0  # a ridge: curvatures are at most 4 or so
 _LEAST_SPREAD = 0.01  # a variance, where all chains agree
+_FAR = 6.0  # standard deviations
 _FEW = 8  # times the variables
 _RIDGE = 1e-9  # keeps maximum likelihood finite where data would send it to infinity
 
@@ -62,9 +63,13 @@ class Matching:
         """What the model does not explain, zero on the diagonal."""
         return _hollow(self.target - moments)
 
-    def misfit(self, sweeps: int) -> float:
-        """The sum of squared residuals at the present θ."""
-        return float((self.residual(self.chains.moments(self.theta, sweeps)) ** 2).sum())
+    def misfit(self, sweeps: int) -> tuple[float, int]:
+        """At the present θ: the sum of squared residuals, and how many pairs are far off."""
+        moments = self.chains.moments(self.theta, sweeps)
+        squares = self.residual(moments) ** 2
+        own = np.maximum(1 - moments**2, 0.0) / (self.chains.count * sweeps)  # of the chains
+        beyond = squares > _FAR**2 * (self.spread(moments) + own)
+        return float(squares.sum()), int(beyond[1:, 1:].sum()) // 2
 
     def settle(
         self,
@@ -80,7 +85,8 @@ class Matching:
         chains, being noisy themselves, seldom see; of many variables, so many gradients are known
         that it also ends where rounds no longer lower them.
         """
-        self._kept, idle = None, 0
+        self._forget()
+        idle = 0
         for _ in range(rounds):
             tell()
             moments = self.chains.moments(self.theta, sweeps)
@@ -110,6 +116,9 @@ class Matching:
         self.rate = min(_RATE, 1.3 * self.rate)
         return moments
 
+    def _forget(self) -> None:
+        self._kept = None
+
     def _go_back(self) -> Table:
         """To the best θ so far, and its moments."""
         assert self._kept is not None
@@ -125,7 +134,7 @@ class Matching:
     def average(self, sweeps: int, tell: Callable[[], None] = lambda: None) -> Table:
         """The mean of θ over rounds of ever smaller steps."""
         total, rounds = np.zeros_like(self.theta), self.chains.sweeps(math.inf, 8, _AVERAGED)
-        self._kept = None
+        self._forget()
         for round_ in range(rounds):
             tell()
             moments = self.chains.moments(self.theta, sweeps)
