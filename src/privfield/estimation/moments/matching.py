@@ -15,6 +15,7 @@ of moments. Only released numbers enter, and no number is left for a user to tun
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import count
@@ -41,6 +42,7 @@ _SETTLE = 40  # rounds of chains where nothing is chosen
 _LAST = 10  # and after the choice
 _EXACT_ROUNDS, _EXACT_TOLERANCE = 20, 1e-8
 _KRYLOV_ROUNDS = 50
+_UNEXPLAINED = 0.1  # pairs per variable that are far from the released ones
 
 
 def match_moments(
@@ -157,12 +159,22 @@ def _by_chains(
     task = _task(moments, chains)
     sweeps = chains.sweeps(1 / task.scatter, 4, 100)
     if not shrinkage:
-        task.settle(_SETTLE, tell)
+        # nothing holds the noise of chains back that all those weights pick up: draw more
+        task.settle(_SETTLE, tell, sweeps=sweeps)
         return task.average(sweeps, tell)
     _chosen(task, tell).settle(_LAST, tell)
-    before, error = task.theta, task.misfit(sweeps)
-    found = task.theta = task.average(sweeps, tell)
-    return found if task.misfit(sweeps) < 1.5 * error else before
+    found, (error, left) = task.theta, task.misfit(sweeps)
+    task.theta = task.average(sweeps, tell)
+    after, left_after = task.misfit(sweeps)
+    if after < 1.5 * error:
+        found, left = task.theta, left_after
+    if left > _UNEXPLAINED * len(moments.names):
+        warnings.warn(
+            f"The estimate did not converge: {left:,} released pairs are farther from the model "
+            "than noise explains. Do not trust its weights.",
+            stacklevel=3,
+        )
+    return found
 
 
 def _task(moments: Moments, engine: Engine) -> Matching:

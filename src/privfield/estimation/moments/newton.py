@@ -1,8 +1,9 @@
 """Solve S − N m(θ) = ridge: Newton steps on moments of Markov chains.
 
 All matrices are joint: their first row and column belong to a variable x_0 that is always +1, so
-fields are weights to it. For Gaussian variables with second moments K, of which u = K[:, 0] are
-the means, a change dΘ moves the moments by K dΘ K − u uᵀ (uᵀ dΘ u). That is the curvature used; it
+fields are weights to it. The curvature is that of Gaussian variables with covariances C and means
+u. In centred coordinates (Montavon & Müller 2012), where the field of i is z_i − Σ_j D_ij u_j, it
+falls into two parts: a change (z, D) moves the means by C z, and the covariances by C D C. It
 decides how fast, not where, the iteration ends.
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,8 +29,17 @@ _TURNS = 20
 _AVERAGED = 30  # rounds, fewer of many variables
 _ITERATIONS, _ACCURACY = 15, 0.05  # of conjugate gradients
 _STIFF = 10.0  # a ridge: curvatures are at most 4 or so
+_LEAST_SPREAD = 0.01  # a variance, where all chains agree
+_FAR = 6.0  # standard deviations
 _FEW = 8  # times the variables
 _RIDGE = 1e-9  # keeps maximum likelihood finite where data would send it to infinity
+
+
+class _Kept(NamedTuple):
+    size: float
+    theta: Table
+    states: NDArray[np.float32]
+    moments: Table
 
 
 class Matching:
@@ -42,6 +53,7 @@ class Matching:
         self.prior = np.full_like(target, np.inf)
         self.common = np.zeros_like(target)  # signs of weights with a common mean, else zeros
         self.rate = _RATE
+        self._kept: _Kept | None = None  # the θ with the smallest gradient so far
 
     def spread(self, moments: Table) -> Table:
         """The variance of each released moment, if these are its expectations."""
@@ -51,12 +63,21 @@ class Matching:
         """What the model does not explain, zero on the diagonal."""
         return _hollow(self.target - moments)
 
-    def misfit(self, sweeps: int) -> float:
-        """The sum of squared residuals at the present θ."""
-        return float((self.residual(self.chains.moments(self.theta, sweeps)) ** 2).sum())
+    def misfit(self, sweeps: int) -> tuple[float, int]:
+        """At the present θ: the sum of squared residuals, and how many pairs are far off."""
+        moments = self.chains.moments(self.theta, sweeps)
+        squares = self.residual(moments) ** 2
+        own = np.maximum(1 - moments**2, 0.0) / (self.chains.count * sweeps)  # of the chains
+        beyond = squares > _FAR**2 * (self.spread(moments) + own)
+        return float(squares.sum()), int(beyond[1:, 1:].sum()) // 2
 
     def settle(
-        self, rounds: int, tell: Callable[[], None] = lambda: None, *, tolerance: float = 0.02
+        self,
+        rounds: int,
+        tell: Callable[[], None] = lambda: None,
+        *,
+        tolerance: float = 0.02,
+        sweeps: int = ROUND_SWEEPS,
     ) -> bool:
         """Move θ towards its equation; where the gradient grows, go back and slow down.
 
@@ -64,36 +85,61 @@ class Matching:
         chains, being noisy themselves, seldom see; of many variables, so many gradients are known
         that it also ends where rounds no longer lower them.
         """
-        kept: tuple[float, Table, NDArray[np.float32], Table] | None = None
-        drawn, idle = self.chains.count * ROUND_SWEEPS, 0
+        self._forget()
+        idle = 0
         for _ in range(rounds):
             tell()
-            moments = self.chains.moments(self.theta, ROUND_SWEEPS)
-            size = float((self.gradient(moments, self.theta) ** 2).sum())
+            moments = self.chains.moments(self.theta, sweeps)
+            size = self._size(moments)
             if size <= (tolerance**2 * self.scatter) * self.theta.size:
                 return True
-            idle = 0 if kept is None or size < _PLATEAU * kept[0] else idle + 1
+            idle = 0 if self._kept is None or size < _PLATEAU * self._kept.size else idle + 1
             if idle > 1 and len(self.theta) >= _MANY:
+                self._go_back()
                 return False
-            if kept is not None and size > _WORSE * kept[0] + 3 * self.theta.size / drawn:
-                self.theta, moments = kept[1], kept[3]
-                self.chains.states[:] = kept[2]
-                self.rate = max(self.rate / 2, _LEAST_RATE)
-            else:
-                if kept is None or size < kept[0]:
-                    kept = (size, self.theta, self.chains.states.copy(), moments)
-                self.rate = min(_RATE, 1.3 * self.rate)
+            drawn = self.chains.count * sweeps
+            moments = self._guarded(size, moments, drawn)
             edge = _EDGE * math.sqrt(len(self.target) * (self.scatter + 1 / drawn))
-            self._move(moments, _grown(moments, self.residual(moments), edge), self.rate)
+            wider = _grown(_covariance(moments), self._lacking(moments), edge)
+            self._move(moments, wider, self.rate)
         return False
+
+    def _guarded(self, size: float, moments: Table, drawn: float) -> Table:
+        """The moments to go on from: where the gradient has grown, those of the best θ so far."""
+        kept = self._kept
+        chance = float(np.trace(_covariance(moments))) ** 2 / drawn
+        if kept is not None and size > _WORSE * kept.size + chance:
+            self.rate = max(self.rate / 2, _LEAST_RATE)
+            return self._go_back()
+        if kept is None or size < kept.size:
+            self._kept = _Kept(size, self.theta, self.chains.states.copy(), moments)
+        self.rate = min(_RATE, 1.3 * self.rate)
+        return moments
+
+    def _forget(self) -> None:
+        self._kept = None
+
+    def _go_back(self) -> Table:
+        """To the best θ so far, and its moments."""
+        assert self._kept is not None
+        self.theta, self.chains.states[:] = self._kept.theta, self._kept.states
+        return self._kept.moments
+
+    def _size(self, moments: Table) -> float:
+        """The squared gradient: means that are off count once each, not once more in all pairs."""
+        found = self.gradient(moments, self.theta)
+        pairs = _centred(found, moments[0, 1:])
+        return float((pairs**2).sum() + 2 * (found[0, 1:] ** 2).sum())
 
     def average(self, sweeps: int, tell: Callable[[], None] = lambda: None) -> Table:
         """The mean of θ over rounds of ever smaller steps."""
         total, rounds = np.zeros_like(self.theta), self.chains.sweeps(math.inf, 8, _AVERAGED)
+        self._forget()
         for round_ in range(rounds):
             tell()
             moments = self.chains.moments(self.theta, sweeps)
-            self._move(moments, moments, min(_RATE, 2 * self.rate) * 5 / (5 + round_))
+            moments = self._guarded(self._size(moments), moments, self.chains.count * sweeps)
+            self._move(moments, _covariance(moments), min(_RATE, 2 * self.rate) * 5 / (5 + round_))
             total += self.theta
         return total / rounds
 
@@ -110,50 +156,97 @@ class Matching:
         own noisy number: the gradient of the sum of squared residuals weighs them by E[x_j].
         """
         found = self.residual(moments)
-        means, share = moments[0, 1:], self.privacy / self.scatter
-        own = found[0, 1:] + share * found[1:, 1:] @ means
-        found[0, 1:] = found[1:, 0] = own / (1 + share * (means @ means - means**2))
+        found[0, 1:] = found[1:, 0] = self._shift(found, moments[0, 1:])
         return np.asarray(found - self._ridge(moments) * (theta - self._mean(theta)))
+
+    def _shift(self, residual: Table, means: Table) -> Table:
+        """How far the means are off."""
+        share = self.privacy / self.scatter
+        own = residual[0, 1:] + share * residual[1:, 1:] @ means
+        return np.asarray(own / (1 + share * (means @ means - means**2)))
+
+    def _lacking(self, moments: Table) -> Table:
+        """What covariances lack, so that means that are off do not pass for common causes."""
+        found = self.residual(moments)
+        found[0, 1:] = self._shift(found, moments[0, 1:])
+        return _centred(found, moments[0, 1:])
 
     def _mean(self, matrix: Table) -> Table:
         """The common part of the weights, which the ridge leaves alone."""
-        count = float(np.abs(self.common).sum())
-        return np.asarray(self.common * (float((self.common * matrix).sum()) / max(count, 1.0)))
+        common = self.common[-len(matrix) :, -len(matrix) :]  # of the weights alone, or joint
+        count = float(np.abs(common).sum())
+        return np.asarray(common * (float((common * matrix).sum()) / max(count, 1.0)))
 
     def _move(self, moments: Table, wider: Table, rate: float) -> None:
-        step = self._newton(moments, wider, self.gradient(moments, self.theta))
-        self.theta = _hollow(self.theta + rate * np.clip(step, -_CLIP, _CLIP))
+        """One step; fields make up for what weights do to the means, to second order.
 
-    def _newton(self, moments: Table, wider: Table, gradient: Table) -> Table:
-        """The step, symmetric as the gradient is.
+        W_ij adds W_ij E[x_j] to what drives x_i, less what x_i thereby sends back to itself
+        (Thouless, Anderson & Palmer 1977).
+        """
+        means, ridge = moments[0, 1:], self._ridge(moments)
+        gradient, now = self.gradient(moments, self.theta), _covariance(moments)
+        own = _fields(now, gradient[0, 1:], ridge[0, 1:])
+        weights = self._weights(now, wider, _centred(gradient, means), ridge[1:, 1:])
+        weights = rate * np.clip(weights, -_CLIP, _CLIP)
+        more = weights * (2 * self.theta[1:, 1:] + weights)  # by how much squares of weights grow
+        back = means * (more @ (1 - means**2))
+        step = np.zeros_like(moments)
+        step[1:, 1:] = weights
+        step[0, 1:] = rate * np.clip(own, -_CLIP, _CLIP) - weights @ means
+        step[0, 1:] += np.clip(back, -_CLIP, _CLIP)
+        step[1:, 0] = step[0, 1:]
+        self.theta = _hollow(self.theta + step)
+
+    def _weights(self, now: Table, wider: Table, gradient: Table, ridge: Table) -> Table:
+        """The step of the weights, symmetric as the gradient is.
 
         Where few weights are loose, the stiff ones, whose ridge outweighs all curvature, move each
         by itself.
         """
-        means, ridge = moments[:, 0], self._ridge(moments)
-        outer = np.outer(means, means)
-        scale = np.maximum(1 + moments**2 - 2 * outer**2, 0.01) + ridge
-        left, right = moments.astype(np.float32), wider.astype(np.float32)  # twice as fast
+        spread = np.diag(now)
+        scale = np.maximum(np.outer(spread, spread) + now**2, 0.01) + ridge
+        left, right = now.astype(np.float32), wider.astype(np.float32)  # twice as fast
         loose = np.nonzero(np.triu(ridge < _STIFF, 1))
         if not self.common.any() and len(loose[0]) <= _FEW * len(ridge):
-            times = _among(loose, left, right, means, ridge[loose])
             step = gradient / scale
-            step[loose] = _conjugate_gradients(times, gradient[loose], scale[loose])
+            if len(loose[0]):
+                times = _among(loose, left, right, ridge[loose])
+                step[loose] = _conjugate_gradients(times, gradient[loose], scale[loose])
             return np.asarray(np.triu(step, 1) + np.triu(step, 1).T)
 
         def dense(d: Table) -> Table:
             moved = left @ d.astype(np.float32) @ right
-            moved = (moved + moved.T) / 2 - outer * float(means @ d @ means)
-            return _hollow(moved) + ridge * (d - self._mean(d))
+            return _hollow((moved + moved.T) / 2) + ridge * (d - self._mean(d))
 
         return _conjugate_gradients(dense, gradient, scale)
+
+
+def _fields(covariance: Table, shift: Table, ridge: Table) -> Table:
+    """The step of the fields that moves means that far."""
+
+    def times(d: Table) -> Table:
+        return np.asarray(covariance @ d + ridge * d)
+
+    return _conjugate_gradients(times, shift, np.diag(covariance) + ridge)
+
+
+def _centred(gradient: Table, means: Table) -> Table:
+    """Of the covariances: what is left of the pairs when the means have moved."""
+    moved = np.outer(means, gradient[0, 1:])
+    return _hollow(gradient[1:, 1:] - moved - moved.T)
+
+
+def _covariance(moments: Table) -> Table:
+    """Of the variables, from joint moments."""
+    means = moments[0, 1:]
+    found = moments[1:, 1:] - np.outer(means, means)
+    return np.asarray(found + np.diag(np.maximum(_LEAST_SPREAD - np.diag(found), 0.0)))
 
 
 def _among(
     loose: tuple[NDArray[np.intp], ...],
     left: NDArray[np.float32],
     right: NDArray[np.float32],
-    means: Table,
     ridge: Table,
 ) -> Callable[[Table], Table]:
     """What a change of those weights does to their own moments, ridge included."""
@@ -161,13 +254,12 @@ def _among(
 
     i, j = loose
     where = np.concatenate([i, j]), np.concatenate([j, i])
-    outer = means[i] * means[j]
 
     def times(d: Table) -> Table:
         change = csr_array((np.tile(d.astype(np.float32), 2), where), left.shape)
         half = np.ascontiguousarray((change @ left).T)
         moved = np.einsum("ka,ka->k", half[i], right[j]) + np.einsum("ka,ka->k", half[j], right[i])
-        return np.asarray(moved / 2 - 2 * outer * float(outer @ d) + ridge * d)
+        return np.asarray(moved / 2 + ridge * d)
 
     return times
 
