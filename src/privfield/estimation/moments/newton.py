@@ -95,7 +95,6 @@ class Matching:
                 return True
             idle = 0 if self._kept is None or size < _PLATEAU * self._kept.size else idle + 1
             if idle > 1 and len(self.theta) >= _MANY:
-                self._go_back()
                 return False
             drawn = self.chains.count * sweeps
             moments = self._guarded(size, moments, drawn)
@@ -301,6 +300,8 @@ def _grown(moments: Table, residual: Table, edge: float) -> Table:
 def _reach(matrix: Table) -> float:
     """Nearly the largest absolute eigenvalue, from below: a few turns of the power method."""
     vector = np.cos(np.arange(len(matrix)))
+    if not matrix.any():
+        return 0.0
     for _ in range(_TURNS):
         vector = matrix @ (vector / np.linalg.norm(vector))
     return float(np.linalg.norm(vector))
