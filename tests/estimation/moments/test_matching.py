@@ -113,6 +113,13 @@ def test_shrinkage_solves_its_equation(seed):
     assert left == pytest.approx(ridge * (model.weights - middle), abs=1e-6)
 
 
+def test_gradients_are_symmetric_to_the_last_bit():
+    """Models refuse weights that are not."""
+    random = np.random.default_rng(4).normal(size=(41, 41))
+    found = newton._centred(random + random.T, random[0, 1:])
+    assert (found == found.T).all() and np.abs(found).max() > 1
+
+
 @pytest.mark.parametrize("steps", [0, 1])
 def test_a_solver_that_gives_up_is_no_error(monkeypatch, steps):
     """scipy's raises where its linear solver finds no step, on a few people and little budget."""

@@ -232,7 +232,7 @@ def _fields(covariance: Table, shift: Table, ridge: Table) -> Table:
 def _centred(gradient: Table, means: Table) -> Table:
     """Of the covariances: what is left of the pairs when the means have moved."""
     moved = np.outer(means, gradient[0, 1:])
-    return _hollow(gradient[1:, 1:] - moved - moved.T)
+    return _hollow(gradient[1:, 1:] - (moved + moved.T))  # symmetric to the last bit
 
 
 def _covariance(moments: Table) -> Table:
