@@ -28,7 +28,8 @@ from privfield.data.sources.encodings import not_text
 from privfield.data.sources.header import DELIMITERS, MOST_BYTES, read_header
 from privfield.errors import InputError
 
-_BLOCK_BYTES = 2**22  # what is read at a time, unless a record is longer
+# what is read at a time, unless a record is longer; Arrow reads up to 32 of them ahead
+_BLOCK_BYTES = 2**20
 _MOST_RECORD_BYTES = 2**25  # at least two blocks: what gets through the first reading is shorter
 _PIECE_BYTES = 2**20
 _PLAIN = (".csv", ".tsv")
