@@ -73,9 +73,72 @@ FAULTS = [
     Fault(
         "Gaussian scale smaller by √2",
         P + "noise.py",
-        "sqrt_above(sensitivity.l2_squared / (2 * rho))",
-        "sqrt_above(sensitivity.l2_squared / (4 * rho))",
+        "noise_scale(sensitivity.l2_squared / (2 * cost.exact_rho), cost)",
+        "noise_scale(sensitivity.l2_squared / (4 * cost.exact_rho), cost)",
         MOMENTS,
+    ),
+    Fault(
+        "on the Gaussian curve: discrete noise passes for continuous noise",
+        P + "noise.py",
+        "variance + ROUNDED if isinstance",
+        "variance if isinstance",
+        tests("privacy/test_gaussian_curve.py"),
+    ),
+    Fault(
+        "on the Gaussian curve: the second term counts twice",
+        P + "gaussian_curve.py",
+        "- math.exp(inner) * second",
+        "- 2 * math.exp(inner) * second",
+        tests("privacy/test_gaussian_curve.py"),
+    ),
+    Fault(
+        "on the Gaussian curve: a choice counts as in zCDP",
+        P + "selection.py",
+        "_root_above(PI * sensitivity**2 / (16 *",
+        "_root_above(sensitivity**2 / (8 *",
+        EDGES,
+    ),
+    Fault(
+        "on the Gaussian curve: the law of a choice counts as in zCDP",
+        P + "laws.py",
+        "PI / 16 * width**2",
+        "width**2 / 8",
+        tests("privacy/test_gaussian_curve.py"),
+    ),
+    Fault(
+        "on the Gaussian curve: the ledger adds up what is no Gaussian noise",
+        P + "composition.py",
+        "    if None in known:",
+        "    if False:",
+        tests("privacy/test_ledger.py"),
+    ),
+    Fault(
+        "on the Gaussian curve: zCDP alone passes for Gaussian noise",
+        P + "budgets.py",
+        "also = all(most is None or (own is not None and own <= most) for own, most in pairs)",
+        "also = all(most is None or own is None or own <= most for own, most in pairs)",
+        tests("privacy/test_gaussian_curve.py"),
+    ),
+    Fault(
+        "on the Gaussian curve: a network's count costs what it does in zCDP",
+        M + "peers/local.py",
+        "sqrt_below(budget.exact_rho * 16 / PI)",
+        "sqrt_below(8 * budget.exact_rho)",
+        tests("mechanisms/peers/test_local.py"),
+    ),
+    Fault(
+        "on the Gaussian curve: zCDP is spent from what a ledger has left of it",
+        P + "mechanism.py",
+        "isinstance(cost, Budget) and not cost <= budget",
+        "isinstance(cost, Budget) and False",
+        contract("what_is_left_of_a_ledger", "MultiplicativeWeights"),
+    ),
+    Fault(
+        "on the Gaussian curve: that costs add up on it is not sealed",
+        P + "sealing.py",
+        "for name in _SOME if name in meta]",
+        "for name in ()]",
+        tests("privacy/test_ledger.py"),
     ),
     Fault(
         "Laplace noise in a ρ budget: ε twice too large",
@@ -115,8 +178,8 @@ FAULTS = [
     Fault(
         "selection in ρ: scale smaller by √2",
         P + "selection.py",
-        'square = sensitivity**2 / (8 * _positive("rho", rho))',
-        'square = sensitivity**2 / (16 * _positive("rho", rho))',
+        'return _root_above(sensitivity**2 / (8 * _positive("rho", rho)))',
+        'return _root_above(sensitivity**2 / (16 * _positive("rho", rho)))',
         PMW,
     ),
     Fault(
@@ -208,15 +271,15 @@ FAULTS = [
     Fault(
         "the stated loss of Gaussian noise is halved",
         P + "laws.py",
-        "rho = sum(d * d for d in moved) / (2 * scale**2)",
-        "rho = sum(d * d for d in moved) / (4 * scale**2)",
+        "rho, inner = square / (2 * scale**2), scale**2 - ROUNDED",
+        "rho, inner = square / (4 * scale**2), scale**2 - ROUNDED",
         tests("privacy/test_laws.py"),
     ),
     Fault(
         "the stated loss of a choice is halved",
         P + "laws.py",
-        "total = total + Cost(width**2 / 8, 0, width)",
-        "total = total + Cost(width**2 / 16, 0, width / 2)",
+        "Cost(width**2 / 8, 0, width, PI",
+        "Cost(width**2 / 16, 0, width / 2, PI",
         tests("privacy/test_laws.py"),
     ),
     Fault(
@@ -507,8 +570,8 @@ FAULTS = [
     Fault(
         "design by cells: Gaussian noise forgets the shares",
         M + "tables/design.py",
-        "rho = cost.exact_rho * part",
-        "rho = cost.exact_rho",
+        "variance = one.l2_squared / (2 * cost.exact_rho * part)",
+        "variance = one.l2_squared / (2 * cost.exact_rho)",
         TABLES,
     ),
     Fault(
@@ -564,8 +627,8 @@ FAULTS = [
     Fault(
         "pseudo-likelihood: the number of steps is forgotten",
         M + "gradients/pseudolikelihood.py",
-        "sqrt_above(moved * steps / (2 * cost.exact_rho))",
-        "sqrt_above(moved / (2 * cost.exact_rho))",
+        "noise_scale(moved * steps / (2 * cost.exact_rho), cost)",
+        "noise_scale(moved / (2 * cost.exact_rho), cost)",
         PSEUDO,
     ),
     Fault(
@@ -886,6 +949,13 @@ FAULTS = [
         EDGES,
     ),
     Fault(
+        "edges: one row moves the interaction of a triple twice as far as is said",
+        M + "edges/triples.py",
+        "return math.prod(2 * (levels - 1) for levels in shape)",
+        "return math.prod(2 * (levels - 1) for levels in shape) // 2",
+        tests("mechanisms/edges/test_triples.py"),
+    ),
+    Fault(
         "edges: choices are not paid in ρ",
         M + "edges/gaussian.py",
         "self.chosen += self.whole * share",
@@ -895,8 +965,8 @@ FAULTS = [
     Fault(
         "edges: tables get half of their noise",
         M + "edges/gaussian.py",
-        "math.sqrt(variance) * cells * float(_SLACK)",
-        "math.sqrt(variance) * cells / 2",
+        "wanted = Fraction(variance) * cells**2 * _SLACK**2",
+        "wanted = Fraction(variance) * cells**2 / 4",
         EDGES,
     ),
     Fault(
@@ -995,8 +1065,8 @@ FAULTS = [
     Fault(
         "items: counts have the whole of ρ, beside the products",
         M + "items/mechanism.py",
-        "levels = gaussian_scale(counts, FIRST * cost.exact_rho)",
-        "levels = gaussian_scale(counts, cost.exact_rho)",
+        "noise_scale(counts.l2_squared / (2 * FIRST * cost.exact_rho), cost)",
+        "noise_scale(counts.l2_squared / (2 * cost.exact_rho), cost)",
         promise("ItemScores"),
     ),
     Fault(

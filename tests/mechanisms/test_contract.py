@@ -18,6 +18,7 @@ from privfield.audit.promise import check_world, watched
 from privfield.mechanisms.chains.mechanism import ChainTransitions
 from privfield.mechanisms.registry import MECHANISMS
 from privfield.privacy.adjacency import NODE, ROW, Adjacency, Unit
+from privfield.privacy.budgets import GaussianDP
 from privfield.privacy.coins import Sample
 from privfield.privacy.ledger import LedgerJournal
 from privfield.privacy.mechanism import MemoryJournal
@@ -109,6 +110,20 @@ def test_a_lost_division_by_the_number_of_steps_is_caught(kind, terms, monkeypat
     factor = Fraction(steps) if terms.is_pure else Fraction(steps**0.5)
     plant(monkeypatch, law=lambda law: law.quieter(factor))
     assert check_world(world, (0,)).problem
+
+
+LEFT = GaussianDP(Fraction(1, 10))  # what a ledger may have left
+OF_LEDGERS = [(k, a) for k in MECHANISMS for a in k.adjacencies if k.takes(Terms(LEFT, a))]
+
+
+@pytest.mark.parametrize(("kind", "adjacency"), OF_LEDGERS)
+def test_what_is_left_of_a_ledger_is_kept_or_refused(kind, adjacency):
+    world = worlds(kind, Terms(LEFT, adjacency))[0]
+    if world.mechanism.cost <= LEFT:
+        assert check_world(world, (0,)).problem is None
+    else:
+        with pytest.raises(pf.InputError, match="does not cover ZCDP"):
+            world.mechanism.release(next(world.data_sets()))
 
 
 # -- the noise

@@ -1,6 +1,7 @@
 """Noise is what the mechanisms add, and errors are what simulated studies have."""
 
 import math
+from dataclasses import replace
 from itertools import combinations
 
 import networkx as nx
@@ -78,9 +79,21 @@ def test_table_noise_is_that_of_measure(budget, adjacency, cliques):
         assert found.noise_sd == pytest.approx(expected, rel=1e-12)
 
 
+@pytest.mark.parametrize("epsilon", [0.01, 0.1, 10])
+def test_table_noise_of_other_budgets_is_that_of_their_design(epsilon):
+    schema, budget = pf.Schema(dict.fromkeys("abcdef", 3)), pf.ApproxDP(1, 1e-3)
+    options = {"cliques": "all-pairs", "model": "pairwise"}
+    study = asked(schema, 40, budget, **options)
+    other = pf.ApproxDP(epsilon, 1e-3)
+    near = noise_at(replace(study, budget=other, base=budget), planned)[0]
+    own = noise_at(asked(schema, 40, other, **options), planned)[0]
+    assert near[0, 1] == pytest.approx(own[0, 1], rel=0.02)
+
+
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
-def test_gradient_noise_is_that_of_measure_pseudolikelihood(adjacency):
-    rows, budget = np.ones((30, 5)), pf.ZCDP(0.1)
+@pytest.mark.parametrize("budget", [pf.ZCDP(0.1), pf.ApproxDP(1, 1e-6)])
+def test_gradient_noise_is_that_of_measure_pseudolikelihood(budget, adjacency):
+    rows = np.ones((30, 5))
     declared = None if adjacency == "replace-one" else 30
     released = measure_pseudolikelihood(
         rows, budget, width=2.0, adjacency=adjacency, declared_rows=declared

@@ -124,7 +124,15 @@ def test_the_psychologist_is_told_what_pure_epsilon_does_to_190_tables():
     assert "ε = 1, δ = 1e-06" in text and "fewer tables" in text
     approximate = plan(SYMPTOMS, n=5000, budget=pf.ApproxDP(1, 1e-6))
     assert approximate.expected_error < pure.expected_error / 2
-    assert "about twice as much as sampling error" in approximate.verdict
+    assert "about as much as sampling error" in approximate.verdict
+
+
+def test_a_gap_is_no_level_of_a_scale():
+    items = {f"item {i}": pf.Ordered([1, 2, 3, 4]) for i in range(5)}
+    schema = pf.Schema(items, gaps=dict.fromkeys(items, "no answer"))
+    found = plan(schema, 5000, pf.ApproxDP(1, 1e-6))
+    assert found.model == "ordinal" and found.levels == (4,) * 5
+    assert "5 variables of 4 levels" in str(found)
 
 
 def test_plenty_of_rows_make_privacy_cheap():

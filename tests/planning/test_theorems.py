@@ -135,6 +135,8 @@ def test_a_plan_tells_its_theorems(adjacency):
     assert [each.proved for each in found].count(True) == 4
     steps = 2 if adjacency == "add-remove" else 1
     assert found[-1] == theorem_7_1(20, rho=0.5 * steps**2)
+    assert len({(each.theorem, each.says) for each in found}) == len(found)
+    assert "pure ε" in texts[-2] and "zCDP" in texts[-1]
     assert pf.plan(None, 500, pf.PureDP(1), model="chain", states=3).theorems() == ()
 
 

@@ -18,6 +18,7 @@ from privfield.privacy.noise import (
     NoiseLaw,
     add_noise,
     choose_noise,
+    gaussian_cost,
     gaussian_scale,
     laplace_scale,
 )
@@ -108,7 +109,7 @@ def test_scales_keep_the_promise_in_exact_arithmetic(epsilon, rho, tables, weigh
     sensitivity = marginal_sensitivity(Adjacency.parse(adjacency), tables, weight)
     e, r = Fraction(repr(epsilon)), Fraction(repr(rho))
     b = Fraction(laplace_scale(sensitivity, e))
-    sigma = Fraction(gaussian_scale(sensitivity, r))
+    sigma = Fraction(gaussian_scale(sensitivity, pf.ZCDP(r)))
     assert sensitivity.l1 / b <= e < sensitivity.l1 / (b * (1 - Fraction(1, 10**12)))
     spent = sensitivity.l2_squared / (2 * sigma**2)
     assert spent <= r < spent * (1 + Fraction(1, 10**12))
@@ -117,7 +118,7 @@ def test_scales_keep_the_promise_in_exact_arithmetic(epsilon, rho, tables, weigh
 @pytest.mark.parametrize("alpha", [1.01, 2, 8, 40])
 @pytest.mark.parametrize("rho", [0.05, 0.5, 3])
 def test_discrete_gaussian_divergence_stays_within_rho_and_breaks_it_when_halved(rho, alpha):
-    scale = gaussian_scale(Sensitivity(3, 9), Fraction(repr(rho)))
+    scale = gaussian_scale(Sensitivity(3, 9), pf.ZCDP(rho))
 
     def divergence(sigma):
         k = np.arange(-4000, 4001)
@@ -134,7 +135,9 @@ def test_opendp_agrees_with_our_calibration():
     for law, sensitivity, claim in [
         (NoiseLaw("discrete-laplace", laplace_scale(Sensitivity(6, 6), Fraction(1, 3))), 6, 1 / 3),
         (
-            NoiseLaw("discrete-gaussian", gaussian_scale(Sensitivity(2, 4), Fraction(1, 7))),
+            NoiseLaw(
+                "discrete-gaussian", gaussian_scale(Sensitivity(2, 4), pf.ZCDP(Fraction(1, 7)))
+            ),
             2,
             1 / 7,
         ),
@@ -148,9 +151,9 @@ def test_the_quieter_law_is_chosen():
     def chosen(tables, budget, adjacency=Adjacency.ADD_REMOVE):
         return choose_noise(budget, marginal_sensitivity(adjacency, tables, 1))[0].name
 
-    budget = pf.ApproxDP(1, 1e-6)  # Gaussian wins once |C| > 1/(4ρ) = 10.26, add-remove
-    assert chosen(10, budget) == "discrete-laplace"
-    assert chosen(11, budget) == "discrete-gaussian"
+    budget = pf.ApproxDP(1, 1e-6)  # Gaussian wins once 2|C|² > |C|·4.225² + 2, add-remove
+    assert chosen(9, budget) == "discrete-laplace"
+    assert chosen(10, budget) == "discrete-gaussian"
     assert chosen(1, pf.PureDP(1)) == chosen(1000, pf.PureDP(1)) == "discrete-laplace"
     assert chosen(1, pf.ZCDP(0.1)) == "discrete-gaussian"
     assert chosen(500, pf.ApproxDP(1, 0)) == "discrete-laplace"
@@ -160,7 +163,7 @@ def test_the_cost_is_what_the_chosen_law_really_spends():
     sensitivity = marginal_sensitivity(Adjacency.REPLACE_ONE, 50, 1)
     budget = pf.ApproxDP(1, 1e-6)
     law, cost = choose_noise(budget, sensitivity)
-    assert law.name == "discrete-gaussian" and cost == pf.ZCDP(budget.rho) and cost <= budget
+    assert law.name == "discrete-gaussian" and cost == gaussian_cost(budget, 100) and cost <= budget
     law, cost = choose_noise(pf.ZCDP(0.02), sensitivity, "laplace")
     assert law.name == "discrete-laplace" and isinstance(cost, pf.PureDP) and cost <= pf.ZCDP(0.02)
 

@@ -131,4 +131,6 @@ def _share(spent: Cost, cost: Budget) -> float:
     whole = cost.as_cost()
     if whole.exact_epsilon is not None and spent.exact_epsilon is not None:
         return float(spent.exact_epsilon / whole.exact_epsilon) if whole.exact_epsilon else 0.0
+    if whole.exact_gaussian and spent.exact_gaussian is not None:
+        return float(spent.exact_gaussian / whole.exact_gaussian)
     return float(spent.exact_rho / whole.exact_rho) if whole.exact_rho else 0.0

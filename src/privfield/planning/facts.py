@@ -64,6 +64,7 @@ class PlanFacts:
     table: tuple[Table1Row, ...]
     table_notes: tuple[str, ...]
     sites: int = 1  # over which the rows are spread, each with the budget
+    gaps: int = 0  # variables of which one level is that the answer is missing
 
     @property
     def recommended(self) -> Forecast:

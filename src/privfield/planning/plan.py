@@ -68,7 +68,7 @@ def plan(
     >>> import privfield as pf
     >>> p = pf.plan(20, n=5000, budget=pf.ApproxDP(1, 1e-6))
     >>> p.recommended.name, p.verdict
-    ('moments', 'Privacy costs about twice as much as sampling error.')
+    ('moments', 'Privacy costs about as much as sampling error.')
     """
     check_whole(sites, "sites", 1)
     study = check_study(
@@ -118,6 +118,13 @@ def _pooled(found: Plan, study: Study) -> Plan:
     )
 
 
+def _gap_levels(study: Study) -> int:
+    """Variables with a level that means a gap; an ordinal model speaks of those who answered."""
+    if study.schema is None or study.model == "ordinal":
+        return 0
+    return sum(variable.has_gap for variable in study.schema.variables)
+
+
 def make_plan(study: Study, spent: Budget, sites: int) -> Plan:
     """Ask every mechanism that fits, and say what follows from their forecasts.
 
@@ -135,7 +142,8 @@ def make_plan(study: Study, spent: Budget, sites: int) -> Plan:
     return Plan(
         model=study.model,
         variables=study.variables,
-        levels=study.shape,
+        levels=study.rules.answered().shape if study.model == "ordinal" else study.shape,
+        gaps=_gap_levels(study),
         n=study.n,
         budget=spent,
         adjacency=study.adjacency,

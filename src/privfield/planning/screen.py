@@ -76,6 +76,9 @@ def _title(plan: PlanFacts) -> str:
         levels = f"of {few} levels" if few == most else f"of {few} to {most} levels"
         many = f"{plan.variables:,} two-level variables"
         what += f" {many}" if most == 2 else f" {plan.variables:,} variables {levels}"
+        if plan.gaps:
+            some = "" if plan.gaps == plan.variables else f" in {plan.gaps:,} of them"
+            what += f" (one level is a gap{some})"
     noun = {"chain": "people", "peer": "nodes"}.get(plan.model, "rows")
     protected = _PRIVACY[str(plan.adjacency)].format(plan.unit)
     where = f" in {plan.sites} sites" if plan.sites > 1 else ""

@@ -130,12 +130,12 @@ def theorem_7_1(
         raise InputError("epsilon or rho must be given, and not both.")
     if epsilon is not None:
         _positive(epsilon=epsilon)
-        found = structure_pure(p, epsilon, weakest)
+        found, kind = structure_pure(p, epsilon, weakest), "pure ε"
     else:
         assert rho is not None
         _positive(rho=rho)
-        found = structure_zcdp(p, rho, weakest)
-    return Calculated("Theorem 7.1", "rows that the graph needs at least", found, True)
+        found, kind = structure_zcdp(p, rho, weakest), "zCDP"
+    return Calculated("Theorem 7.1", f"rows that the graph needs at least, {kind}", found, True)
 
 
 def table_1(p: int) -> dict[str, tuple[float, float]]:

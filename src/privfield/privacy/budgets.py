@@ -6,6 +6,7 @@ Numbers are exact fractions inside; attributes show them as floats.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -14,9 +15,11 @@ from typing import Any, Self
 
 from privfield.errors import InputError
 from privfield.privacy.conversions import epsilon_for, rho_for
+from privfield.privacy.gaussian_curve import gaussian_epsilon_for, gaussian_rho_for
 from privfield.privacy.rounding import Number, exact, float_above, float_below
 
 _LEAST, _MOST = Fraction(1, 10**100), Fraction(10**9)  # beyond, no mechanism could be calibrated
+PI = Fraction(355, 113)  # and a little more: ε-DP is as noise of μ²/2 = πε²/4
 
 
 class Budget(ABC):
@@ -63,6 +66,9 @@ class Budget(ABC):
             found.append(cost._epsilon)
         if cost._delta < limit:
             found.append(epsilon_for(cost._rho, limit - cost._delta))
+        if cost._gaussian is not None and 0 == cost._delta < limit:
+            curve = gaussian_epsilon_for(cost._gaussian, limit)
+            found += [] if curve is None else [curve]
         return float_above(min(found)) if found else float("inf")
 
     def split(self, weights: Sequence[Number]) -> list[Self]:
@@ -212,6 +218,38 @@ class ZCDP(_Rho):
 
 
 @dataclass(frozen=True, init=False, repr=False)
+class GaussianDP(ZCDP):
+    """μ-Gaussian differential privacy (Dong, Roth & Su 2022), μ² = 2ρ: ρ-zCDP, and more.
+
+    No test tells neighbours apart better than it tells N(0, 1) from N(μ, 1), up to a factor that
+    `gaussian_curve` takes off. What Gaussian noise for an (ε, δ) budget costs: the exact curve of
+    that test converts it.
+    """
+
+    @property
+    def mu(self) -> float:
+        """μ, for show."""
+        return math.sqrt(2 * self._rho)
+
+    def as_cost(self) -> Cost:
+        """The same promise as a cost."""
+        return Cost(self._rho, 0, None, self._rho)
+
+    def to_json(self) -> dict[str, str]:
+        """Exact, as text."""
+        return {"kind": "gaussian", "rho": str(self._rho)}
+
+    def __mul__(self, factor: Number) -> GaussianDP:
+        return GaussianDP(self._rho * _positive(factor, "factor"))
+
+    def _plus(self, other: ZCDP) -> GaussianDP:
+        return GaussianDP(self._rho + other._rho)
+
+    def __repr__(self) -> str:
+        return f"GaussianDP(rho={self.rho:g})"
+
+
+@dataclass(frozen=True, init=False, repr=False)
 class ApproxDP(_Epsilon, _Delta):
     """(ε, δ)-differential privacy.
 
@@ -267,22 +305,33 @@ class Cost(_Rho, _Delta):
     """What unlike releases cost together: δ₀-approximate ρ-zCDP (Bun & Steinke 2016).
 
     Where every part was pure or (ε, δ), basic composition bounds the same releases by
-    (`epsilon`, `delta`)-DP too; both facts are kept, and conversions take the better one.
+    (`epsilon`, `delta`)-DP too, and where every part is as good as Gaussian noise, they are as good
+    as noise of μ²/2 = `gaussian`; all that is known is kept, and conversions take the best.
     """
 
     _rho: Fraction
     _delta: Fraction
     _epsilon: Fraction | None
+    _gaussian: Fraction | None
 
-    def __init__(self, rho: Number, delta: Number, epsilon: Number | None = None) -> None:
-        parts = [exact(rho, "Cost: rho"), exact(delta, "Cost: delta")]
-        if epsilon is not None:
-            parts.append(exact(epsilon, "Cost: epsilon"))
-        if min(parts) < 0:
-            raise InputError("Cost: rho, delta and epsilon must not be negative.")
-        object.__setattr__(self, "_rho", parts[0])
-        object.__setattr__(self, "_delta", parts[1])
-        object.__setattr__(self, "_epsilon", parts[2] if epsilon is not None else None)
+    def __init__(
+        self,
+        rho: Number,
+        delta: Number,
+        epsilon: Number | None = None,
+        gaussian: Number | None = None,
+    ) -> None:
+        given = {"rho": rho, "delta": delta, "epsilon": epsilon, "gaussian": gaussian}
+        known = {name: exact(v, f"Cost: {name}") for name, v in given.items() if v is not None}
+        if min(known.values()) < 0:
+            raise InputError("Cost: rho, delta, epsilon and gaussian must not be negative.")
+        if gaussian is None and known["delta"] == 0:
+            if known["rho"] == 0:
+                known["gaussian"] = Fraction(0)
+            elif epsilon is not None:
+                known["gaussian"] = PI / 4 * known["epsilon"] ** 2
+        for name in given:
+            object.__setattr__(self, f"_{name}", known.get(name))
 
     @property
     def rho(self) -> float:
@@ -298,6 +347,11 @@ class Cost(_Rho, _Delta):
     def exact_epsilon(self) -> Fraction | None:
         """ε by basic composition as an exact fraction."""
         return self._epsilon
+
+    @property
+    def exact_gaussian(self) -> Fraction | None:
+        """μ²/2 of the Gaussian noise that all of it is as good as, or None where none is known."""
+        return self._gaussian
 
     def as_cost(self) -> Cost:
         """Itself."""
@@ -315,19 +369,18 @@ class Cost(_Rho, _Delta):
     def to_json(self) -> dict[str, str]:
         """Exact, as text."""
         found = {"kind": "cost", "rho": str(self._rho), "delta": str(self._delta)}
-        return found if self._epsilon is None else {**found, "epsilon": str(self._epsilon)}
+        also = {"epsilon": self._epsilon, "gaussian": self._gaussian}
+        return {**found, **{name: str(v) for name, v in also.items() if v is not None}}
 
     def __mul__(self, factor: Number) -> Cost:
         scale = _positive(factor, "factor")
-        epsilon = None if self._epsilon is None else self._epsilon * scale
-        return Cost(self._rho * scale, self._delta * scale, epsilon)
+        also = [None if v is None else v * scale for v in (self._epsilon, self._gaussian)]
+        return Cost(self._rho * scale, self._delta * scale, *also)
 
     def _plus(self, other: Cost) -> Cost:
-        if self._epsilon is None or other._epsilon is None:
-            epsilon = None
-        else:
-            epsilon = self._epsilon + other._epsilon
-        return Cost(self._rho + other._rho, self._delta + other._delta, epsilon)
+        pairs = ((self._epsilon, other._epsilon), (self._gaussian, other._gaussian))
+        also = [None if a is None or b is None else a + b for a, b in pairs]
+        return Cost(self._rho + other._rho, self._delta + other._delta, *also)
 
     def __repr__(self) -> str:
         basic = "" if self._epsilon is None else f", epsilon={self.epsilon:g}"
@@ -358,6 +411,8 @@ def in_words(budget: Budget | NonPrivate) -> str:
         return f"ε = {budget.epsilon:g}, δ = {budget.delta:g}"
     if isinstance(budget, PureDP):
         return f"ε = {budget.epsilon:g}"
+    if isinstance(budget, GaussianDP):
+        return f"ρ = {budget.rho:.4g} (Gaussian)"
     if isinstance(budget, ZCDP):
         return f"ρ = {budget.rho:.4g} (zCDP)"
     if isinstance(budget, Cost):
@@ -367,9 +422,15 @@ def in_words(budget: Budget | NonPrivate) -> str:
 
 
 def within(cost: Cost, epsilon: Fraction, delta: Fraction) -> bool:
-    """Whether a cost is known to be (epsilon, delta)-DP, by basic or zCDP composition."""
+    """Whether a cost is known to be (epsilon, delta)-DP, by whatever is known of it."""
     basic = cost._epsilon is not None and cost._epsilon <= epsilon and cost._delta <= delta
-    return basic or (cost._delta < delta and cost._rho <= rho_for(epsilon, delta - cost._delta))
+    if basic or cost._delta >= delta:
+        return basic
+    if cost._rho <= rho_for(epsilon, delta - cost._delta):
+        return True
+    if cost._gaussian is None or cost._delta:
+        return False
+    return cost._gaussian <= gaussian_rho_for(epsilon, delta)
 
 
 def _implies(given: Budget, wanted: Budget) -> bool:
@@ -379,8 +440,9 @@ def _implies(given: Budget, wanted: Budget) -> bool:
     if isinstance(wanted, ApproxDP):
         return within(cost, wanted._epsilon, wanted._delta)
     goal = wanted.as_cost()
-    basic = goal._epsilon is None or (cost._epsilon is not None and cost._epsilon <= goal._epsilon)
-    return basic and cost._rho <= goal._rho and cost._delta <= goal._delta
+    pairs = ((cost._epsilon, goal._epsilon), (cost._gaussian, goal._gaussian))
+    also = all(most is None or (own is not None and own <= most) for own, most in pairs)
+    return also and cost._rho <= goal._rho and cost._delta <= goal._delta
 
 
 def budget_from_json(data: Any) -> Budget:
@@ -388,6 +450,7 @@ def budget_from_json(data: Any) -> Budget:
     kinds: dict[str, Callable[..., Budget]] = {
         "pure": PureDP,
         "zcdp": ZCDP,
+        "gaussian": GaussianDP,
         "approx": ApproxDP,
         "cost": Cost,
     }

@@ -63,14 +63,14 @@ def read_state(db: sqlite3.Connection) -> State:
             )
         parts = [Fraction(meta[key]) for key in ("adding", "stable") if key in meta]
         total = budget_from_json(json.loads(meta["total"]))
-        if not isinstance(total, PureDP | ZCDP | ApproxDP) or (len(parts) == 2) != bool(rows):
+        if type(total) not in (PureDP, ZCDP, ApproxDP) or (len(parts) == 2) != bool(rows):
             raise ValueError
         return State(
             total,
             Adjacency(meta["adjacency"]),
             meta["unit"] if rows else None,
             Fraction(meta["stable_delta"]) if "stable_delta" in meta else None,
-            DeltaSplit(parts[0], parts[1]) if parts else None,
+            DeltaSplit(parts[0], parts[1], "on_curve" in meta) if parts else None,
             charges,
             spendings,
         )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
 
-from privfield.privacy.budgets import ZCDP, ApproxDP, Budget, Cost, PureDP
+from privfield.privacy.budgets import PI, ZCDP, ApproxDP, Budget, Cost, GaussianDP, PureDP
 from privfield.privacy.conversions import epsilon_for, order_for, rho_for
+from privfield.privacy.gaussian_curve import gaussian_epsilon_for, gaussian_rho_for
 from privfield.privacy.rounding import float_above, sqrt_below
 
 
@@ -35,11 +36,12 @@ class DeltaSplit:
     """What the δ of an (ε, δ) total is for; settled before anything is released.
 
     `adding` is for adding up (ε, δ) pairs, `stable` for releases with a δ of their own beside
-    converted ρ, and what is left of δ converts ρ.
+    converted ρ, and what is left of δ converts ρ: as zCDP, or `on_curve`, as Gaussian noise.
     """
 
     adding: Fraction
     stable: Fraction
+    on_curve: bool = False
 
     def converting(self, total: ApproxDP) -> Fraction:
         """The δ that converts ρ: pairs with a δ are either stable releases, or nothing is left."""
@@ -49,16 +51,21 @@ class DeltaSplit:
 def first_split(total: Budget, first: Cost, stable_delta: Fraction | None) -> DeltaSplit:
     """What the first charge makes of δ.
 
-    A first release without a δ of its own gives all of δ to converting ρ. One with a δ makes the
-    ledger add up (ε, δ) pairs; where it has no ε to add, its δ is set aside. `stable_delta` is the
-    user's own choice.
+    A first release without a δ of its own gives all of δ to converting ρ: as zCDP, to which all
+    kinds of releases add up, or on the Gaussian curve where that alone admits it. One with a δ
+    makes the ledger add up (ε, δ) pairs; where it has no ε to add, its δ is set aside.
+    `stable_delta` is the user's own choice.
     """
     none = Fraction(0)
     if not isinstance(total, ApproxDP):
         return DeltaSplit(none, none)
-    if stable_delta is not None:
+    if stable_delta:
         return DeltaSplit(stable_delta, stable_delta)
     if first.exact_delta == 0:
+        plain, charge = DeltaSplit(none, none), [Spending(first)]
+        fits = not _converting(total, plain, charge).missing
+        return plain if fits or _on_curve(total, charge).missing else replace(plain, on_curve=True)
+    if stable_delta is not None:  # 0: no release may have a δ of its own
         return DeltaSplit(none, none)
     if first.exact_epsilon is not None:
         return DeltaSplit(total.exact_delta, none)
@@ -82,7 +89,9 @@ def routes(total: Budget, split: DeltaSplit, charges: Sequence[Spending]) -> lis
         return [_adding_rho(total, charges)]
     assert isinstance(total, ApproxDP)
     found = [_adding_pairs(total, split, charges)]
-    if split.converting(total) > 0:
+    if split.on_curve:
+        found.insert(0, _on_curve(total, charges))
+    elif split.converting(total) > 0:
         found.insert(0, _converting(total, split, charges))
     return found
 
@@ -93,7 +102,9 @@ def spent_epsilon(total: Budget, split: DeltaSplit, charges: Sequence[Spending])
     pairs = _pairs(total, split, charges)
     if pairs is not None and sum(delta for _, delta in pairs) <= split.adding:
         found.append(sum((epsilon for epsilon, _ in pairs), Fraction(0)))
-    if isinstance(total, ApproxDP) and split.converting(total) > 0:
+    if isinstance(total, ApproxDP) and split.on_curve:
+        found += _spent_on_curve(total, charges)
+    elif isinstance(total, ApproxDP) and split.converting(total) > 0:
         order = order_for(total.exact_epsilon, split.converting(total))
         used = sum((_at_order(c.cost, order) for c in charges), Fraction(0))
         found.append(epsilon_for(used, split.converting(total), order))
@@ -114,15 +125,22 @@ def largest_epsilons(
             pure = max(pure, left.exact_epsilon)
         elif isinstance(left, ZCDP) and isinstance(total, ApproxDP):
             rho, delta = left.exact_rho, total.exact_delta
-            order = order_for(total.exact_epsilon, split.converting(total))
-            pure = max(pure, sqrt_below(2 * rho), order * rho)
+            if isinstance(left, GaussianDP):
+                pure = max(pure, sqrt_below(rho * 4 / PI))
+            else:
+                order = order_for(total.exact_epsilon, split.converting(total))
+                pure = max(pure, sqrt_below(2 * rho), order * rho)
             fits = partial(_costs_at_most, rho, delta)
-            gaussian = _below(left.epsilon_at(delta), fits)
+            gaussian = _below(GaussianDP(rho).epsilon_at(delta), fits)
+            if not charges and split == DeltaSplit(Fraction(0), Fraction(0)):
+                gaussian = _below(total.epsilon, lambda e: e <= total.exact_epsilon)
     return gaussian, _below(float(pure), lambda e: e <= pure)
 
 
 def _costs_at_most(rho: Fraction, delta: Fraction, epsilon: Fraction) -> bool:
-    return ApproxDP(epsilon, delta).exact_rho <= rho
+    """Whether Gaussian noise for (ε, δ) costs no more, by whichever rule it is calibrated."""
+    plain = ApproxDP(epsilon, delta).exact_rho
+    return max(plain, gaussian_rho_for(epsilon, delta)) <= rho
 
 
 def _below(value: float, fits: Callable[[Fraction], bool]) -> float | None:
@@ -181,6 +199,25 @@ def _converting(total: ApproxDP, split: DeltaSplit, charges: Sequence[Spending])
     delta = split.stable - sum(c.cost.exact_delta for c in charges)
     missing = _short("rho", rho) + _short("delta", delta)
     return Route(missing, ZCDP(rho) if rho > 0 and delta >= 0 else None)
+
+
+def _on_curve(total: ApproxDP, charges: Sequence[Spending]) -> Route:
+    known = [c.cost.exact_gaussian for c in charges]
+    spent = sum(g for g in known if g is not None)
+    left = gaussian_rho_for(total.exact_epsilon, total.exact_delta) - spent
+    missing = _short("rho", left)
+    if None in known:
+        missing += ("Gaussian noise, or a pure ε, in every release",)
+    return Route(missing, GaussianDP(left) if left > 0 and None not in known else None)
+
+
+def _spent_on_curve(total: ApproxDP, charges: Sequence[Spending]) -> list[Fraction]:
+    """ε of the first release; as soon as others were chosen after seeing it, all of the total."""
+    if len(charges) > 1:
+        return [total.exact_epsilon]
+    known = [c.cost.exact_gaussian for c in charges]
+    found = [gaussian_epsilon_for(g, total.exact_delta) for g in known if g is not None]
+    return [epsilon for epsilon in found if epsilon is not None]
 
 
 def _short(name: str, left: Fraction) -> tuple[str, ...]:

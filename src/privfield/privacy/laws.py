@@ -16,7 +16,8 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from privfield.privacy.budgets import Budget, Cost
+from privfield.privacy.budgets import PI, Budget, Cost
+from privfield.privacy.gaussian_curve import ROUNDED
 from privfield.privacy.noise import NoiseLaw, add_noise
 from privfield.privacy.randomness import Entropy
 from privfield.privacy.selection import exponential_mechanism_rows, permute_and_flip
@@ -112,7 +113,10 @@ class Noise(Law):
         return values
 
     def loss(self, values: Whole, others: Whole) -> Cost:
-        """Σ Δ₂²/2σ² over Gaussian cells, Σ Δ₁/b over Laplace cells."""
+        """Σ Δ₂²/2σ² over Gaussian cells, Σ Δ₁/b over Laplace cells.
+
+        As Gaussian noise that was rounded, discrete noise has the variance σ² − 2.
+        """
         total = Cost(0, 0, 0)
         start = 0
         for law, cells in zip(self.laws, self.cells, strict=True):
@@ -124,8 +128,10 @@ class Noise(Law):
                 epsilon = sum(moved) / scale
                 total = total + Cost(epsilon**2 / 2, 0, epsilon)
             else:
-                rho = sum(d * d for d in moved) / (2 * scale**2)
-                total = total + Cost(rho, 0, 0 if rho == 0 else None)
+                square = sum(d * d for d in moved)
+                rho, inner = square / (2 * scale**2), scale**2 - ROUNDED
+                also = square / (2 * inner) if inner > 0 else None
+                total = total + (Cost(rho, 0, None, also) if square else Cost(0, 0, 0))
         return total
 
     def quieter(self, factor: Fraction) -> Self:
@@ -152,12 +158,12 @@ class Choice(Law):
         return np.asarray(_rows(values).argmax(axis=1))
 
     def loss(self, values: Whole, others: Whole) -> Cost:
-        """Σ W²/8 in ρ and Σ W in ε, W the range of the change over the scale of a row."""
+        """Σ W²/8 in ρ, Σ W in ε and Σ πW²/16 in μ²/2, W the range of change over a row's scale."""
         total = Cost(0, 0, 0)
         for row, other, scale in zip(_rows(values), _rows(others), self.scales, strict=True):
             moved = [int(a) - int(b) for a, b in zip(row.tolist(), other.tolist(), strict=True)]
             width = (max(moved) - min(moved)) / scale
-            total = total + Cost(width**2 / 8, 0, width)
+            total = total + Cost(width**2 / 8, 0, width, PI / 16 * width**2)
         return total
 
     def quieter(self, factor: Fraction) -> Self:

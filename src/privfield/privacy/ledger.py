@@ -100,7 +100,7 @@ class Ledger:
         self.path = Path(path).absolute()  # a later change of folder must not make a new ledger
         wanted = None if adjacency is None else Adjacency.parse(adjacency)
         stable = None if stable_delta is None else exact(stable_delta, "stable_delta")
-        if total is not None and not isinstance(total, PureDP | ZCDP | ApproxDP):
+        if total is not None and type(total) not in (PureDP, ZCDP, ApproxDP):
             raise InputError(
                 f"total must be pf.PureDP, pf.ZCDP or pf.ApproxDP; got {type(total).__name__}."
             )
@@ -284,9 +284,10 @@ class Ledger:
     def remaining(self) -> Budget | None:
         """What one more release may cost; None if nothing.
 
-        In what costs add up in: an ε for a pure total, a ρ for a total with a δ (zCDP), an (ε, δ)
-        where pairs add up. `remaining_epsilons` says the same as the ε of a next release, and
-        `print(ledger)` shows both.
+        In what costs add up in: an ε for a pure total, a ρ for a total with a δ (of zCDP, or of
+        Gaussian noise where the first release settled that), an (ε, δ) where pairs add up.
+        `remaining_epsilons` says the same as the ε of a next release, and `print(ledger)` shows
+        both.
         """
         with self._transaction("read") as db:
             state = read_state(db)
@@ -413,6 +414,8 @@ class LedgerJournal:
 def _settle(db: sqlite3.Connection, unit: str, split: DeltaSplit) -> None:
     """Write down, with the first charge, what holds for all charges."""
     rows = {"unit": unit, "adding": str(split.adding), "stable": str(split.stable)}
+    if split.on_curve:
+        rows["on_curve"] = "yes"
     db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", rows.items())
 
 

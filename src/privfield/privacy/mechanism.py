@@ -123,6 +123,7 @@ class Mechanism(ABC, Generic[R]):
         """
         self._check_unit()
         ledger, cost = self.terms.ledger, self.cost
+        self._check_cost(cost)
         if ledger is None or isinstance(cost, NonPrivate):
             if ledger is not None:
                 raise InputError("NON_PRIVATE cannot be charged: leave the ledger out.")
@@ -182,6 +183,12 @@ class Mechanism(ABC, Generic[R]):
             if true.column is not None:
                 meant = f"the schema's, all that stands under one value of {true.column!r}"
             raise InputError(f"unit must be {meant}; got one {said}.")
+
+    def _check_cost(self, cost: Budget | NonPrivate) -> None:
+        """Where a budget is a `GaussianDP`, what is left of some ledgers, zCDP alone is more."""
+        budget = self.terms.budget
+        if isinstance(budget, Budget) and isinstance(cost, Budget) and not cost <= budget:
+            raise InputError(f"budget: {budget} does not cover {cost}, the cost of {self.noun}.")
 
     def _run(self, run: Run[R], journal: Journal | None, name: str) -> R:
         Mechanism.begun += 1

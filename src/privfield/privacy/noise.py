@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from privfield.errors import InputError
 from privfield.privacy.adjacency import Sensitivity
-from privfield.privacy.budgets import ZCDP, ApproxDP, Budget, NonPrivate, PureDP
+from privfield.privacy.budgets import PI, ZCDP, ApproxDP, Budget, GaussianDP, NonPrivate, PureDP
+from privfield.privacy.gaussian_curve import ROUNDED, gaussian_rho_for
 from privfield.privacy.rounding import float_above, sqrt_above, sqrt_below
 
 LawName = Literal["discrete-laplace", "discrete-gaussian", "laplace", "gaussian", "none"]
@@ -92,9 +93,31 @@ def laplace_scale(sensitivity: Sensitivity, epsilon: Fraction) -> float:
     return float_above(sensitivity.l1 / epsilon)
 
 
-def gaussian_scale(sensitivity: Sensitivity, rho: Fraction) -> float:
-    """The scale, rounded up, at which discrete Gaussian noise is rho-zCDP: Δ₂/√(2ρ)."""
-    return sqrt_above(sensitivity.l2_squared / (2 * rho))
+def gaussian_scale(sensitivity: Sensitivity, cost: ZCDP) -> float:
+    """The scale, rounded up, at which discrete Gaussian noise costs that: Δ₂/√(2ρ) for zCDP."""
+    return noise_scale(sensitivity.l2_squared / (2 * cost.exact_rho), cost)
+
+
+def noise_scale(variance: Fraction, cost: Budget) -> float:
+    """The scale, rounded up, of discrete noise that does what Gaussian noise of a variance does."""
+    return sqrt_above(variance + ROUNDED if isinstance(cost, GaussianDP) else variance)
+
+
+def gaussian_cost(budget: Budget, moved: Fraction | int) -> ZCDP:
+    """What Gaussian noise may cost in a budget: by the exact curve of (ε, δ), or as zCDP.
+
+    `moved` is about the square of what a unit moves, in steps of the grid, Δ₂². Noise of few steps
+    loses more by rounding than the curve gains.
+    """
+    if isinstance(budget, GaussianDP):
+        return budget
+    plain = ZCDP(budget.exact_rho)
+    if not isinstance(budget, ApproxDP) or budget.is_pure:
+        return plain
+    rho = gaussian_rho_for(budget.exact_epsilon, budget.exact_delta)
+    if rho == 0 or moved / rho + 2 * ROUNDED >= moved / plain.exact_rho:
+        return plain
+    return GaussianDP(rho)
 
 
 def choose_noise(
@@ -115,11 +138,11 @@ def choose_noise(
                 "Gaussian noise satisfies no pure ε."
             )
         return laplace, laplace_cost
-    gaussian_cost = ZCDP(budget.exact_rho)
-    gaussian = NoiseLaw("discrete-gaussian", gaussian_scale(sensitivity, gaussian_cost.exact_rho))
+    cost = gaussian_cost(budget, sensitivity.l2_squared)
+    gaussian = NoiseLaw("discrete-gaussian", gaussian_scale(sensitivity, cost))
     if noise == "laplace" or (noise == "auto" and laplace.deviation < gaussian.deviation):
         return laplace, laplace_cost
-    return gaussian, gaussian_cost
+    return gaussian, cost
 
 
 def noise_in(
@@ -135,6 +158,8 @@ def pure_cost(budget: Budget) -> PureDP:
     """The ε that a pure mechanism may spend in this budget."""
     if isinstance(budget, PureDP | ApproxDP):
         return PureDP(budget.exact_epsilon)
+    if isinstance(budget, GaussianDP):
+        return PureDP(sqrt_below(budget.exact_rho * 4 / PI))  # ε-DP is as noise of μ²/2 = πε²/4
     if isinstance(budget, ZCDP):
         return PureDP(sqrt_below(2 * budget.exact_rho))  # ε-DP is ε²/2-zCDP
     raise InputError(f"budget must be pf.PureDP, pf.ZCDP or pf.ApproxDP; got {budget!r}.")

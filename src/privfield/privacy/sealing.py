@@ -22,6 +22,7 @@ CREATE TABLE links (
 """  # what version 0.1 did not have
 _JOURNAL = "journal of "  # and a job: where table meta has the last seal of its journal
 _SETTLED = ("total", "adjacency", "stable_delta", "unit", "adding", "stable")  # of table meta
+_SOME = ("on_curve",)  # settled too, where it is there: older ledgers were sealed without it
 
 
 def damaged(what: str) -> InputError:
@@ -65,7 +66,7 @@ def _digests(db: sqlite3.Connection, kind: str, job: str | None = None) -> dict[
         rows = db.execute(f"SELECT job, data FROM results NOT INDEXED {where}", wanted)
         return {name: _sha256(data) for name, data in rows}
     meta = dict(db.execute("SELECT name, value FROM meta").fetchall())
-    settled = [meta.get(name) for name in _SETTLED]
+    settled = [meta.get(name) for name in _SETTLED] + [meta[name] for name in _SOME if name in meta]
     rows = db.execute(
         "SELECT job, what, cost, claim, adjacency, unit, request, version, time "
         f"FROM charges NOT INDEXED {where}",

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privfield.errors import InputError
+from privfield.privacy.budgets import PI
 from privfield.privacy.randomness import Entropy
 from privfield.privacy.rounding import decimals, to_decimal
 
@@ -38,7 +39,20 @@ def selection_scale_zcdp(range_sensitivity: Fraction | int, rho: Fraction | int)
     Fraction(2, 1)
     """
     sensitivity = _positive("range_sensitivity", range_sensitivity)
-    square = sensitivity**2 / (8 * _positive("rho", rho))
+    return _root_above(sensitivity**2 / (8 * _positive("rho", rho)))
+
+
+def selection_scale_gaussian(range_sensitivity: Fraction | int, rho: Fraction | int) -> Fraction:
+    """The scale at which one `exponential_mechanism` tells no more than noise of μ²/2 = rho.
+
+    This is range_sensitivity · sqrt(π / 16 rho), rounded up by a relative 2^-24 at most;
+    `selection_scale_zcdp` explains `range_sensitivity`.
+    """
+    sensitivity = _positive("range_sensitivity", range_sensitivity)
+    return _root_above(PI * sensitivity**2 / (16 * _positive("rho", rho)))
+
+
+def _root_above(square: Fraction) -> Fraction:
     # on the grid 2^-k the root has about 60 bits; `k` may be negative
     k = 60 - (square.numerator.bit_length() - square.denominator.bit_length()) // 2
     root = math.isqrt(math.ceil(square * Fraction(4) ** k) - 1) + 1  # smallest with root² ≥ …

@@ -126,7 +126,7 @@ def test_the_card_says_that_nothing_was_looked_for():
     learner = pf.MarginalLearner(pf.PureDP(0.1), schema=SCHEMA).fit(connected(500))
     assert learner.selection_.choices == ()
     assert "No pair of variables was looked at" in learner.model_.card.notes[0]
-    assert not learner.graph_.edges and str(learner.model_.edges()).endswith("6 not measured")
+    assert not learner.graph_.edges and "6 not measured" in str(learner.model_.edges())
     many = pf.MarginalLearner(pf.ZCDP(1), schema=SCHEMA, cliques="learn").fit(connected(3_000))
     assert many.selection_.choices and not many.model_.card.notes
 

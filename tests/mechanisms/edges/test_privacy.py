@@ -29,6 +29,7 @@ from privfield.mechanisms.edges.selection import Selection
 from privfield.mechanisms.tables.design import Task, squared_move
 from privfield.mechanisms.worlds import small_tables
 from privfield.privacy.adjacency import Adjacency
+from privfield.privacy.budgets import PI, GaussianDP
 from privfield.privacy.laws import total_loss
 from privfield.privacy.mechanism import MemoryJournal, World
 from privfield.privacy.randomness import Draw, Randomness
@@ -84,10 +85,18 @@ def task(adjacency, shape=SHAPE, weight=1):
     return Task(tuple(shape), tuple(pairs), (1.0,) * len(pairs), adjacency, weight, public)
 
 
-def purse_of(kind, whole, adjacency, weight=1, watch=None):
+def purse_of(kind, whole, adjacency, weight=1, watch=None, cost=pf.ZCDP):
     schedule = make_schedule(SHAPE, PAIRS, kind is LaplacePurse)
-    randomness = Randomness(1, None, watch)
-    return kind(task(adjacency, weight=weight), schedule, COUNTS, randomness, Fraction(whole))
+    about = (task(adjacency, weight=weight), schedule, COUNTS, Randomness(1, None, watch))
+    more = {"cost": cost(whole)} if kind is GaussianPurse else {}
+    return kind(*about, Fraction(whole), **more)
+
+
+def paid(cost, width, step, scale):
+    """ρ, or μ²/2, of a choice whose scores range over so many scales, and of a test."""
+    if cost is GaussianDP:
+        return PI / 16 * width**2 + step**2 / (2 * (scale**2 - 2))
+    return width**2 / 8 + step**2 / (2 * scale**2)
 
 
 @pytest.mark.parametrize("weight", [1, 3])
@@ -268,19 +277,24 @@ MOVES = st.lists(st.sampled_from(["select", "test", "look", "first", "last"]), m
 
 
 @settings(max_examples=25, deadline=None)
-@given(moves=MOVES, adjacency=st.sampled_from(BOTH), weight=st.sampled_from([1, 3, 2**20]))
-def test_a_purse_never_pays_more_than_it_holds(moves, adjacency, weight):
+@given(
+    moves=MOVES,
+    adjacency=st.sampled_from(BOTH),
+    weight=st.sampled_from([1, 3, 2**20]),
+    cost=st.sampled_from([pf.ZCDP, GaussianDP]),
+)
+def test_a_purse_never_pays_more_than_it_holds(moves, adjacency, weight, cost):
     drawn = []
-    purse = purse_of(GaussianPurse, Fraction(1, 3), adjacency, weight, drawn.append)
+    purse = purse_of(GaussianPurse, Fraction(1, 3), adjacency, weight, drawn.append, cost)
     explore(purse, moves)
     assert purse.tables <= Fraction(1, 3)
     spread, step = score_range(adjacency, weight), distance_sensitivity(adjacency, weight)
-    chosen = sum((spread / d.law.scales[0]) ** 2 / 8 for d in drawn if d.step == "choice")
-    chosen += sum(
-        Fraction(step) ** 2 / (2 * Fraction(d.law.laws[0].scale) ** 2)
-        for d in drawn
-        if d.step == "test"
-    )
+    chosen = Fraction(0)
+    for d in drawn:
+        if d.step == "choice":
+            chosen += paid(cost, spread / d.law.scales[0], 0, Fraction(2))
+        elif d.step == "test":
+            chosen += paid(cost, Fraction(0), step, Fraction(d.law.laws[0].scale))
     assert chosen <= Fraction(1, 3)
 
 
@@ -315,8 +329,8 @@ def test_a_pure_run_adds_up(adjacency):
 @pytest.mark.parametrize("weight", [1, 3, 2**20])
 @pytest.mark.parametrize("whole", [Fraction(1, 3), Fraction(1, 10**9)])
 def test_the_last_tables_take_all_that_is_left(adjacency, weight, whole):
-    for kind in (GaussianPurse, LaplacePurse):
-        purse = purse_of(kind, whole, adjacency, weight)
+    for kind, cost in ((GaussianPurse, pf.ZCDP), (GaussianPurse, GaussianDP), (LaplacePurse, None)):
+        purse = purse_of(kind, whole, adjacency, weight, cost=cost)
         purse.first_tables()
         assert purse.last_tables([(0, 1)])
         assert Fraction(999, 1000) * whole < purse.spent <= whole
@@ -326,8 +340,13 @@ def test_the_last_tables_take_all_that_is_left(adjacency, weight, whole):
 @pytest.mark.parametrize("people", [1.0, 100.0, 3e3, 1e5, 1e300])
 def test_more_for_choices_is_paid_for(adjacency, people):
     """Few people: noise of choices shrinks and their cost grows alike, up to a tenth."""
-    for kind, whole in ((GaussianPurse, Fraction(1, 50)), (LaplacePurse, 2)):
-        purse = purse_of(kind, whole, adjacency)
+    one = Fraction(1, 50)
+    for kind, whole, cost in (
+        (GaussianPurse, one, pf.ZCDP),
+        (GaussianPurse, one, GaussianDP),
+        (LaplacePurse, 2, None),
+    ):
+        purse = purse_of(kind, whole, adjacency, cost=cost)
         before, planned = purse.testing.deviation, purse.schedule
         purse.adapt(people)
         assert purse.testing.deviation <= before
@@ -340,8 +359,15 @@ def test_more_for_choices_is_paid_for(adjacency, people):
         if kind is LaplacePurse:
             assert spread / purse.selecting.scale + step / scale <= purse.spent
         else:
-            paid = spread**2 / purse.selecting.scales[0] ** 2 / 8 + step**2 / (2 * scale**2)
-            assert paid <= purse.spent == purse.chosen
+            spent = paid(cost, spread / purse.selecting.scales[0], step, scale)
+            assert spent <= purse.spent == purse.chosen
+
+
+def test_laplace_noise_fits_in_what_a_ledger_has_left():
+    for budget in (GaussianDP(Fraction(1, 50)), pf.ZCDP(Fraction(1, 50))):
+        schema = pf.Schema({"a": 2, "b": 2})
+        cost = EdgeSelection(Terms(budget), schema=schema, noise="laplace").cost
+        assert isinstance(cost, pf.PureDP) and cost <= budget
 
 
 # -- whole runs
@@ -377,7 +403,7 @@ def few(adjacency, budget):
 
 
 @pytest.mark.parametrize("adjacency", BOTH)
-@pytest.mark.parametrize("budget", [pf.PureDP(1), pf.ZCDP(0.1)])
+@pytest.mark.parametrize("budget", [pf.PureDP(1), pf.ZCDP(0.1), pf.ApproxDP(1, 1e-6)])
 def test_the_promise_is_kept_on_every_path(adjacency, budget, monkeypatch):
     """Whichever tests pass, whichever pairs are chosen: outcomes by script, losses by law."""
     monkeypatch.setattr(search, "may_find", lambda *about: True)  # in two units, too
@@ -392,8 +418,9 @@ def test_the_promise_is_kept_on_every_path(adjacency, budget, monkeypatch):
                 assert [(d.step, d.law) for d in leading] == [(d.step, d.law) for d in following]
                 assert mine.to_bytes() == yours.to_bytes()
                 steps = zip(leading, following, strict=True)
-                spent = total_loss([(a.law, a.values, b.values) for a, b in steps], budget)
-                assert spent <= budget.as_cost() * (1 + Fraction(1, 10**9))
+                cost = world.mechanism.cost
+                spent = total_loss([(a.law, a.values, b.values) for a, b in steps], cost)
+                assert cost <= budget and spent <= cost.as_cost() * (1 + Fraction(1, 10**9))
                 graphs.add(mine.edges)
                 threes |= {triple.kept for triple in mine.triples}
     assert len(graphs) >= 4

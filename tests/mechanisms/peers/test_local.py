@@ -1,7 +1,9 @@
 """Inverse sensitivity: its law on every pair of neighbours, and that the draws follow it."""
 
+import math
 from dataclasses import replace
 from fractions import Fraction
+from statistics import NormalDist
 
 import networkx as nx
 import numpy as np
@@ -16,6 +18,7 @@ from privfield.data.network.read import read_network
 from privfield.mechanisms.peers.local import LocalStatistic, largest_pull, local_cost
 from privfield.mechanisms.peers.release import LocalRelease
 from privfield.mechanisms.peers.statistics import whole_discordance
+from privfield.privacy.budgets import GaussianDP
 from privfield.privacy.randomness import Randomness
 from privfield.privacy.terms import Terms
 from releases import measure_network, measure_network_local, measure_network_objective
@@ -77,6 +80,10 @@ def test_cost_by_budget():
     epsilon, cost = local_cost(pf.ZCDP(0.5))
     assert float(epsilon) == pytest.approx(2.0) and cost == pf.ZCDP(0.5)
     assert epsilon**2 / 8 <= Fraction(1, 2)
+    epsilon, cost = local_cost(GaussianDP(Fraction(1, 2)))
+    assert cost == GaussianDP(Fraction(1, 2))
+    mu = 2 * NormalDist().inv_cdf(1 / (1 + math.exp(-epsilon / 2)))  # of two outcomes of that range
+    assert 0.97 < mu <= 1
     with pytest.raises(pf.InputError, match="needs a privacy budget"):
         local_cost(pf.NON_PRIVATE)
 

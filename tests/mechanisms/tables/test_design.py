@@ -20,7 +20,8 @@ from privfield.mechanisms.tables.design import Task, choose_design
 from privfield.mechanisms.tables.mechanism import wanted_tables
 from privfield.privacy import laws
 from privfield.privacy.adjacency import Adjacency
-from privfield.privacy.noise import NoiseLaw, add_noise
+from privfield.privacy.gaussian_curve import ROUNDED
+from privfield.privacy.noise import NoiseLaw, add_noise, gaussian_cost
 
 REPLACE, ADD = Adjacency.REPLACE_ONE, Adjacency.ADD_REMOVE
 BOTH = pytest.mark.parametrize("adjacency", [REPLACE, ADD])
@@ -246,9 +247,9 @@ def test_shares_by_size_keep_the_budget_exactly_and_follow_the_formula(
         expected = sizes ** (1 / 3)
         assert found.cost == pf.PureDP(1)
     else:
-        shares, most = [squared / (2 * s**2) for s in scales], found.cost.exact_rho
+        shares, most = [squared / (2 * (s**2 - ROUNDED)) for s in scales], found.cost.exact_rho
         expected = sizes ** (1 / 2)
-        assert found.cost == pf.ZCDP(pf.ApproxDP(1, 1e-6).exact_rho)
+        assert found.cost == gaussian_cost(pf.ApproxDP(1, 1e-6), 100)
     assert most * (1 - Fraction(1, 10**12)) <= sum(shares) <= most
     assert np.allclose(np.array(shares, float) / float(sum(shares)), expected / expected.sum())
     assert not any(part.centred for part in found.parts)

@@ -1,4 +1,4 @@
-"""Choices and tables under zCDP: docs/privacy/edge-selection.md."""
+"""Choices and tables with Gaussian noise: docs/privacy/edge-selection.md."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from privfield.mechanisms.edges.purse import NOTHING, Expected, Piece, Purse
 from privfield.mechanisms.edges.schedule import TOTAL
 from privfield.mechanisms.edges.scores import HALF_NORMAL, Pair
 from privfield.mechanisms.tables.design import Part, squared_move
-from privfield.privacy.adjacency import Sensitivity
+from privfield.privacy.budgets import ZCDP, GaussianDP
 from privfield.privacy.laws import Choice
-from privfield.privacy.noise import LawName, NoiseLaw, gaussian_scale
-from privfield.privacy.selection import selection_scale_zcdp
+from privfield.privacy.noise import LawName, NoiseLaw, noise_scale
+from privfield.privacy.selection import selection_scale_gaussian, selection_scale_zcdp
 
 _LAW: LawName = "discrete-gaussian"
 _SLACK = Fraction(100_000_001, 100_000_000)  # covers floating-point error of sums of moves
@@ -32,21 +32,24 @@ _MOST_FOR_LOOK = 0.05  # of ρ, however large the table
 
 @dataclass
 class GaussianPurse(Purse):
-    """ρ-zCDP: exponential mechanisms, and interactions with discrete Gaussian noise.
+    """ρ-zCDP, or noise of μ²/2 = ρ: exponential mechanisms, and interactions with Gaussian noise.
 
     Choices add up one by one. Tables are charged together: for two given neighbours the ρ of all
     of them add up, so the total is the largest such sum, not the sum of each table's largest.
     """
 
+    cost: ZCDP = field(kw_only=True)  # what all of it may cost; its ρ is `whole`
     chosen: Fraction = field(init=False, default=Fraction(0))  # ρ spent on choices
     tables: Fraction = field(init=False, default=Fraction(0))  # ρ spent on tables
     measured: list[tuple[Scope, float]] = field(init=False, default_factory=list)  # and variances
     _moves: dict[tuple[int, ...], float] = field(init=False, default_factory=dict)  # by shape
 
     def _set_scales(self) -> None:
-        scale = selection_scale_zcdp(self._range, self.whole * self.schedule.select)
-        one = Sensitivity(self._move, self._move**2)
-        own = gaussian_scale(one, self.whole * self.schedule.test)
+        on_curve = isinstance(self.cost, GaussianDP)
+        selection_scale = selection_scale_gaussian if on_curve else selection_scale_zcdp
+        scale = selection_scale(self._range, self.cost.exact_rho * self.schedule.select)
+        share = self.cost.exact_rho * self.schedule.test
+        own = noise_scale(self._move**2 / (2 * share), self.cost)
         self.selecting, self.testing = Choice((scale,)), NoiseLaw(_LAW, own)
 
     def _share_for(self, deviation: float) -> float:
@@ -219,7 +222,8 @@ class GaussianPurse(Purse):
 
     def _part(self, scope: Scope, variance: float) -> Part:
         cells = self.task.cells(scope)  # an interaction is counted in 1/cells
-        return Part(scope, True, NoiseLaw(_LAW, math.sqrt(variance) * cells * float(_SLACK)))
+        wanted = Fraction(variance) * cells**2 * _SLACK**2
+        return Part(scope, True, NoiseLaw(_LAW, noise_scale(wanted, self.cost)))
 
     def _pay(self, share: Fraction) -> None:
         self.chosen += self.whole * share

@@ -39,15 +39,15 @@ from privfield.mechanisms.tables.design import Task
 from privfield.mechanisms.tables.measurements import Measurements
 from privfield.mechanisms.tables.mechanism import count_of_tables
 from privfield.mechanisms.worlds import in_a_crowd, small_tables
-from privfield.privacy.budgets import ZCDP, ApproxDP, Budget, NonPrivate, PureDP
+from privfield.privacy.budgets import ZCDP, Budget, NonPrivate, PureDP
 from privfield.privacy.mechanism import Mechanism, Run, World
-from privfield.privacy.noise import LawName, check_noise
+from privfield.privacy.noise import LawName, check_noise, gaussian_cost, pure_cost
 from privfield.privacy.randomness import Randomness
-from privfield.privacy.rounding import sqrt_below
 from privfield.privacy.terms import Asked, Terms
 from privfield.schema import Schema
 
 _MOST_IMPORTANT = 100
+_MOVED = Fraction(20)  # about the smallest square of a move over its share of ρ, in grid steps
 
 
 def select_edges(
@@ -128,15 +128,10 @@ class EdgeSelection(Mechanism[Selection]):
                 "Gaussian noise satisfies no pure ε."
             )
         if not self.terms.is_pure and kind != "laplace":
-            return ZCDP(budget.exact_rho), "discrete-gaussian"
-        if isinstance(budget, PureDP | ApproxDP):
-            epsilon = budget.exact_epsilon
-        else:
-            epsilon = sqrt_below(2 * Fraction(budget.exact_rho))
-        PureDP(
-            epsilon / 4
-        )  # what the last tables get must be a budget, too: refused here if at all
-        return PureDP(epsilon), "discrete-laplace"
+            return gaussian_cost(budget, _MOVED), "discrete-gaussian"
+        cost = pure_cost(budget)
+        PureDP(cost.exact_epsilon / 4)  # the last tables need a budget, too: refused here if at all
+        return cost, "discrete-laplace"
 
     @cached_property
     def _choice(self) -> tuple[tuple[Pair, ...], RoomForEdges]:
@@ -240,7 +235,8 @@ class EdgeSelection(Mechanism[Selection]):
         if isinstance(cost, PureDP):
             return LaplacePurse(task, schedule, counts, randomness, cost.exact_epsilon)
         if isinstance(cost, ZCDP):
-            return GaussianPurse(task, schedule, counts, randomness, cost.exact_rho)
+            whole = cost.exact_rho
+            return GaussianPurse(task, schedule, counts, randomness, whole, cost=cost)
         return OpenPurse(task, schedule, counts, randomness)
 
     def _measurements(self, pieces: Sequence[Piece], total: int | None) -> Measurements:

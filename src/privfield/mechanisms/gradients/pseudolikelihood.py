@@ -28,10 +28,10 @@ from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import ZCDP, ApproxDP, Budget, NonPrivate
 from privfield.privacy.laws import Noise
 from privfield.privacy.mechanism import Additive, Run, World
-from privfield.privacy.noise import NO_NOISE, LawName, NoiseLaw
+from privfield.privacy.noise import NO_NOISE, LawName, NoiseLaw, gaussian_cost, noise_scale
 from privfield.privacy.randomness import Randomness
 from privfield.privacy.released import Released
-from privfield.privacy.rounding import Number, exact, sqrt_above, sqrt_below
+from privfield.privacy.rounding import Number, exact, sqrt_below
 from privfield.privacy.terms import Terms
 from privfield.schema import Schema
 from privfield.solvers.projections import project_l1
@@ -162,11 +162,11 @@ class PseudolikelihoodGradients(Additive[PseudolikelihoodTrajectory]):
                 "budget must have δ > 0 or be in ρ (pf.ApproxDP, pf.ZCDP) for method "
                 "'pseudolikelihood': its Gaussian noise satisfies no pure ε."
             )
-        cost = ZCDP(budget.exact_rho)
         # one row moves a sum by Δ ≤ clip, or by twice that if it is replaced
         reach = square * (WEIGHT * CHANCE) ** 2
-        moved = reach * (4 if self.terms.adjacency is Adjacency.REPLACE_ONE else 1)
-        scale = sqrt_above(moved * steps / (2 * cost.exact_rho))
+        moved = Fraction(reach * (4 if self.terms.adjacency is Adjacency.REPLACE_ONE else 1))
+        cost = gaussian_cost(budget, moved * steps)
+        scale = noise_scale(moved * steps / (2 * cost.exact_rho), cost)
         return NoiseLaw("discrete-gaussian", scale), cost
 
     @property

@@ -32,12 +32,16 @@ from privfield.mechanisms.items.sums import ItemSums
 from privfield.mechanisms.tables.mechanism import count_of_tables
 from privfield.mechanisms.worlds import small_tables
 from privfield.privacy.adjacency import Adjacency, marginal_sensitivity
-from privfield.privacy.budgets import ZCDP, Budget, NonPrivate
+from privfield.privacy.budgets import Budget, NonPrivate
 from privfield.privacy.laws import Noise
 from privfield.privacy.mechanism import Mechanism, Run, World
-from privfield.privacy.noise import NO_NOISE, NoiseLaw, gaussian_scale
+from privfield.privacy.noise import (
+    NO_NOISE,
+    NoiseLaw,
+    gaussian_cost,
+    noise_scale,
+)
 from privfield.privacy.randomness import Randomness
-from privfield.privacy.rounding import sqrt_above
 from privfield.privacy.terms import Terms
 from privfield.schema import Ordered, Schema, check_schema
 
@@ -120,7 +124,7 @@ class ItemScores(Mechanism[ItemSums]):
                 "budget must have δ > 0 or be in ρ (pf.ApproxDP, pf.ZCDP) for scores of items: "
                 "their Gaussian noise satisfies no pure ε."
             )
-        return ZCDP(budget.exact_rho)
+        return gaussian_cost(budget, Fraction(self.square))
 
     @cached_property
     def noises(self) -> tuple[NoiseLaw, ...]:
@@ -130,14 +134,14 @@ class ItemScores(Mechanism[ItemSums]):
             return (NO_NOISE,) * (5 if has_gaps else 4)
         weight, neighbours = unit_weight(self.schema), self.terms.adjacency
         counts = marginal_sensitivity(neighbours, len(self.schema), weight)
-        levels = gaussian_scale(counts, FIRST * cost.exact_rho)
+        levels = noise_scale(counts.l2_squared / (2 * FIRST * cost.exact_rho), cost)
         totals = TOTALS[neighbours] * has_gaps
         moved = product_sensitivity(neighbours, self.square, weight, totals)
         variance = moved / (2 * (1 - FIRST) * cost.exact_rho)
         parts = [variance, 2 * variance, variance / SINGLES**2]
         if has_gaps:
             parts.append(variance / (totals * self.square // len(self.schema)) ** 2)
-        scales = [levels, *(sqrt_above(part) for part in parts)]
+        scales = [levels, *(noise_scale(part, cost) for part in parts)]
         return tuple(NoiseLaw("discrete-gaussian", scale) for scale in scales)
 
     @property

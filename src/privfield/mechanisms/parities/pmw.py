@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 from privfield.errors import InputError
 from privfield.mechanisms.parities.answers import Method, ParityAnswers, parity_sets
 from privfield.mechanisms.parities.base import ParityRounds, small_signs
-from privfield.privacy.adjacency import Adjacency, Sensitivity
+from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.laws import Choice, Noise
 from privfield.privacy.mechanism import World
-from privfield.privacy.noise import NoiseLaw, gaussian_scale
+from privfield.privacy.noise import NoiseLaw
 from privfield.privacy.randomness import Randomness
+from privfield.privacy.rounding import sqrt_above
 from privfield.privacy.selection import selection_scale_zcdp
 from privfield.privacy.terms import Terms
 from privfield.words import bytes_text
@@ -62,7 +63,7 @@ class MultiplicativeWeights(ParityRounds):
         part = self.row_rho / (2 * turns)  # of each selection, and of each measurement
         reach = 1 if self.terms.adjacency is Adjacency.ADD_REMOVE else 2  # of one row, on a sum
         scale = selection_scale_zcdp(2 * reach, part)
-        law = NoiseLaw("discrete-gaussian", gaussian_scale(Sensitivity(reach, reach**2), part))
+        law = NoiseLaw("discrete-gaussian", sqrt_above(reach**2 / (2 * part)))
         select, measure = Choice((scale,)), Noise.on(law, 1)
         synthetic = Synthetic(self.variables, self.order)
         total = np.zeros(len(counts))

@@ -14,7 +14,7 @@ from typing import Self
 
 import numpy as np
 
-from privfield.privacy.budgets import Cost
+from privfield.privacy.budgets import PI, Cost
 from privfield.privacy.laws import UNBOUNDED, Law, Noise, Whole
 from privfield.privacy.noise import NoiseLaw
 from privfield.privacy.randomness import Entropy, Lazy
@@ -75,7 +75,7 @@ class Ladder(Law):
         return bisect_left(range(least + 1), distance, key=lambda k: self.inside(pull, k + 1))
 
     def loss(self, values: Whole, others: Whole) -> Cost:
-        """ε = max |log p/p'|; ρ = W²/8, W the range of log p/p' over all outcomes.
+        """ε = max |log p/p'|; ρ = W²/8, μ²/2 = πW²/16, W the range of log p/p' over all outcomes.
 
         log p/p' = ε(k' − k)/2 + log Z'/Z, and k' − k changes only where a rung begins. Far out both
         ladders are at the ceiling, and it repeats.
@@ -96,7 +96,8 @@ class Ladder(Law):
         with localcontext(_CONTEXT):
             scale = Fraction((self._total(pulled) / self._total(pull)).ln())
         epsilon = max(abs(least + scale), abs(most + scale)) + _ROUNDING
-        return Cost((most - least) ** 2 / 8, 0, epsilon)
+        width = most - least
+        return Cost(width**2 / 8, 0, epsilon, PI / 16 * width**2)
 
     def quieter(self, factor: Fraction) -> Self:
         """A larger ε."""

@@ -25,7 +25,7 @@ from privfield.mechanisms.peers.mechanism import NetworkMechanism
 from privfield.mechanisms.peers.release import LocalRelease
 from privfield.mechanisms.peers.statistics import line_of_h, whole_discordance
 from privfield.mechanisms.peers.worlds import heavy_star, network_worlds, signed
-from privfield.privacy.budgets import ZCDP, Budget, NonPrivate
+from privfield.privacy.budgets import PI, ZCDP, Budget, GaussianDP, NonPrivate
 from privfield.privacy.mechanism import World
 from privfield.privacy.noise import pure_cost
 from privfield.privacy.randomness import Randomness
@@ -117,10 +117,13 @@ class LocalStatistic(NetworkMechanism[LocalRelease]):
 def local_cost(budget: Budget | NonPrivate) -> tuple[Fraction, Budget]:
     """ε of the mechanism, and its cost.
 
-    It is ε-DP and, having bounded range, ε²/8-zCDP: in a budget of ρ it may take ε = √(8ρ).
+    It is ε-DP and, having bounded range, ε²/8-zCDP: in a budget of ρ it may take ε = √(8ρ). As
+    good as Gaussian noise, it counts πε²/16.
     """
     if isinstance(budget, NonPrivate):
         raise InputError('budget: method="local" needs a privacy budget; got NON_PRIVATE.')
+    if isinstance(budget, GaussianDP):
+        return sqrt_below(budget.exact_rho * 16 / PI), budget
     if isinstance(budget, ZCDP):
         return sqrt_below(8 * budget.exact_rho), budget
     cost = pure_cost(budget)

@@ -28,8 +28,15 @@ from privfield.checks import check_one_of
 from privfield.errors import InputError
 from privfield.privacy.adjacency import Adjacency, Sensitivity, marginal_sensitivity
 from privfield.privacy.budgets import Budget, NonPrivate
-from privfield.privacy.noise import NO_NOISE, NoiseLaw, check_noise, choose_noise
-from privfield.privacy.rounding import float_above, sqrt_above
+from privfield.privacy.noise import (
+    NO_NOISE,
+    NoiseLaw,
+    check_noise,
+    choose_noise,
+    gaussian_cost,
+    noise_scale,
+)
+from privfield.privacy.rounding import float_above
 
 if TYPE_CHECKING:
     from privfield.inference.contraction.plan import ContractionPlan
@@ -126,8 +133,8 @@ def _tables(task: Task, budget: Budget, kind: str, shares: Sequence[float], name
             epsilon = cost.exact_epsilon * part  # type: ignore[attr-defined]
             own = NoiseLaw(law.name, float_above(one.l1 / epsilon))
         else:
-            rho = cost.exact_rho * part
-            own = NoiseLaw(law.name, sqrt_above(one.l2_squared / (2 * rho)))
+            variance = one.l2_squared / (2 * cost.exact_rho * part)
+            own = NoiseLaw(law.name, noise_scale(variance, cost))
         parts.append(Part(clique, False, own))
     return Design(name, tuple(parts), cost, _predict(task, parts))
 
@@ -184,7 +191,7 @@ def _residual(task: Task, budget: Budget, kind: str) -> Design:
     if kind == "laplace":
         raise InputError("design='residual' needs Gaussian noise; got noise='laplace'.")
     marginal_sensitivity(task.adjacency, 1, task.unit_weight)  # refuses other adjacencies
-    cost = choose_noise(budget, Sensitivity(1, 1), "gaussian")[1]  # refuses pure budgets
+    choose_noise(budget, Sensitivity(1, 1), "gaussian")  # refuses pure budgets
     if not _admits_residual(task, budget, kind):
         raise InputError(
             f"design='residual' allows {_MOST_PATTERNS:,} patterns of agreement, 3^k for each "
@@ -202,11 +209,14 @@ def _residual(task: Task, budget: Budget, kind: str) -> Design:
     if not kept:  # variables with one level only
         return _tables(task, budget, "gaussian", [1.0] * len(task.cliques), "uniform")
     spent = squared_move(task, [s for s, _ in kept], [v for _, v in kept]) / 2
+    least = min(variance * task.cells(scope) ** 2 for scope, variance in kept) * spent
+    cost = gaussian_cost(budget, 2 * Fraction(least))
     stretch = spent / float(cost.exact_rho) * _SLACK
     parts = []
     for scope, variance in kept:
         steps = task.cells(scope)  # the table is counted in 1/cells
-        law = NoiseLaw("discrete-gaussian", math.sqrt(variance * stretch) * steps * _SLACK)
+        wanted = Fraction(variance * stretch * steps**2 * _SLACK**2)
+        law = NoiseLaw("discrete-gaussian", noise_scale(wanted, cost))
         parts.append(Part(scope, True, law))
     return Design("residual", tuple(parts), cost, _predict(task, parts))
 

@@ -27,8 +27,8 @@ from privfield.mechanisms.forecasting.sizes import table_memory, table_seconds
 from privfield.mechanisms.forecasting.study import Study
 from privfield.mechanisms.tables.design import Design
 from privfield.mechanisms.tables.design import interaction_noise as interaction_noise
-from privfield.privacy.budgets import Budget
-from privfield.privacy.noise import pure_cost
+from privfield.privacy.budgets import Budget, GaussianDP
+from privfield.privacy.noise import gaussian_cost, pure_cost
 from privfield.words import times_text
 
 MAIN_EFFECT = 0.5  # RMS log-potential of a single variable
@@ -36,6 +36,7 @@ Variances = dict[Scope, float]
 
 _USELESS = 5.0  # noise over sampling, beyond which tables say next to nothing
 _STATISTIC = "cell of a table"
+_MANY_STEPS = 10**9  # of noise: its rounding does not matter
 
 
 def forecast_tables(study: Study, design_at: Callable[[Study], Design]) -> Forecast:
@@ -109,6 +110,8 @@ def scale_factor(design: Design, base: Budget, budget: Budget) -> float:
         return 1.0
     if design.parts[0].law.name == "discrete-laplace":
         return (pure_cost(base).epsilon / pure_cost(budget).epsilon) ** 2
+    if isinstance(design.cost, GaussianDP):
+        return gaussian_cost(base, _MANY_STEPS).rho / gaussian_cost(budget, _MANY_STEPS).rho
     return base.rho / budget.rho
 
 
