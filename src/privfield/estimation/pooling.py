@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from fractions import Fraction
 from functools import reduce
 from operator import add
 from typing import Any
@@ -157,12 +158,15 @@ def _largest(costs: Sequence[Any]) -> Any:
         if all(other <= cost for other in costs):
             return cost
     parts = [cost.as_cost() for cost in costs]
-    known = [part.exact_epsilon for part in parts if part.exact_epsilon is not None]
-    return Cost(
-        max(part.exact_rho for part in parts),
-        max(part.exact_delta for part in parts),
-        max(known) if len(known) == len(parts) else None,
-    )
+    also: list[Fraction | None] = []
+    for facts in (
+        [part.exact_epsilon for part in parts],
+        [part.exact_gaussian for part in parts],
+    ):
+        known = [fact for fact in facts if fact is not None]
+        also.append(max(known) if len(known) == len(parts) else None)
+    rho, delta = max(part.exact_rho for part in parts), max(part.exact_delta for part in parts)
+    return Cost(rho, delta, *also)
 
 
 def weights(people: Table, variances: Table, spread: float) -> tuple[Table, float]:

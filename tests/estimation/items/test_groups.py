@@ -115,7 +115,7 @@ def test_sites_with_scores_of_their_own(tmp_path):
         assert edge.verdict == "clear" and edge.low > 0
         assert model.ask("P(x0=0)").low is not None
     assert pooled.card.cost == sites[0].card.cost and len(pooled.card.sites) == 3
-    assert pf.pool(sites, overlap=True).card.cost.rho == pytest.approx(3 * BUDGET.rho)
+    assert pf.pool(sites, overlap=True).card.cost.rho == pytest.approx(3 * sites[0].card.cost.rho)
     assert pf.compare(pooled, sites[0]).links == 6
 
 

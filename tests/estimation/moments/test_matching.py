@@ -8,9 +8,9 @@ from scipy.optimize import minimize
 
 import privfield as pf
 from privfield.estimation.moments import matching as moment_matching
-from privfield.estimation.moments import newton
+from privfield.estimation.moments import newton, prior
 from privfield.estimation.moments.exact import ExactMoments
-from privfield.estimation.moments.matching import joint_moments, match_moments
+from privfield.estimation.moments.matching import joint_moments, match_moments, solve_moments
 from privfield.inference.sampling.dense import chain_moments
 from releases import measure_moments
 
@@ -276,6 +276,103 @@ def test_a_long_chain_of_strong_links_is_found(rho):
     assert means[20:-20].mean() == pytest.approx(exact, abs=0.03)
 
 
+def rows_of_a_tree(parents, weight, field, n, rng):
+    """By the tree's own recursion, parents before children; no chain of ours is run."""
+    p = len(parents)
+    up = np.full(p, field)  # what drives each variable, all below summed out
+    for i in range(p - 1, 0, -1):
+        up[parents[i]] += np.log(np.cosh(up[i] + weight) / np.cosh(up[i] - weight)) / 2
+    rows = np.empty((n, p), np.int8)
+    for i in range(p):
+        drive = up[i] + (weight * rows[:, parents[i]] if i else 0.0)
+        rows[:, i] = np.where(rng.random(n) < 1 / (1 + np.exp(-2 * drive)), 1, -1)
+    return rows
+
+
+@pytest.mark.parametrize("kind", ["chain"])
+def test_strong_links_of_a_tree_are_those_of_its_own_pair_tables(kind):
+    """Little noise, and moments that stand out by the hundred at a distance.
+
+    Each weight is held against ¼ log(ad/bc) of its exact pair table, which is the most likely one
+    on a tree. Noise is seeded.
+    """
+    rng = np.random.default_rng(20)
+    p, n, weight = 60, 50_000, 0.8
+    parents = [
+        max(i - 1, 0) if kind == "chain" else int(rng.integers(0, max(i, 1))) for i in range(p)
+    ]
+    rows = rows_of_a_tree(parents, weight, -0.05 if kind == "chain" else 0.0, n, rng)
+    found = solve_moments(measure_moments(rows, pf.ZCDP(2.0), insecure_seed=1), rng=rng)
+    table = np.array(
+        [
+            [
+                ((rows[:, i] == a) & (rows[:, parents[i]] == b)).mean()
+                for a in (1, -1)
+                for b in (1, -1)
+            ]
+            for i in range(1, p)
+        ]
+    )
+    own = np.log(table[:, 0] * table[:, 3] / (table[:, 1] * table[:, 2])) / 4
+    links = found.model.weights[range(1, p), parents[1:]]
+    assert np.abs(links - own).max() < 0.1 and abs((links - own).mean()) < 0.02
+    assert found.converged and found.contradicted == () and found.steps > 10
+
+
+def test_a_solve_that_failed_is_told_and_names_variables(monkeypatch):
+    """A planted failure: steps do nothing, so that links of 0.8 stay at zero."""
+    rng = np.random.default_rng(21)
+    rows = rows_of_a_tree([max(i - 1, 0) for i in range(40)], 0.8, 0.0, 20_000, rng)
+    released = measure_moments(rows, pf.ZCDP(1.0), names=[f"item {i}" for i in range(40)])
+    monkeypatch.setattr(newton.Matching, "_move", lambda *_: None)
+    monkeypatch.setattr(prior._Choice, "_forest", lambda *_: None)
+    with pytest.warns(UserWarning, match=r"did not converge: .* released moments of 'item \d+'"):
+        match_moments(released, rng=rng)
+    found = solve_moments(released, rng=rng)
+    assert len(found.contradicted) == 40 and found.model.names == released.names
+
+
+def test_equations_that_are_not_solved_are_told_where_nothing_is_contradicted(monkeypatch):
+    """θ a little off in every weight: no single moment shows it, all together do."""
+    rng = np.random.default_rng(22)
+    rows = rows_of_a_tree([max(i - 1, 0) for i in range(12)], 0.5, 0.0, 20_000, rng)
+    released = measure_moments(rows, pf.ZCDP(1.0), insecure_seed=1)
+    right = solve_moments(released)
+    assert right.converged and right.residual < 1e-3
+    monkeypatch.setattr(moment_matching, "_exact", shifted(moment_matching._exact, 0.02))
+    with pytest.warns(UserWarning, match="standard deviations per parameter"):
+        match_moments(released)
+    found = solve_moments(released)
+    assert not found.converged and found.residual > 1 and found.contradicted == ()
+
+
+def shifted(solve, size):
+    def solve_and_shift(*arguments):
+        task = solve(*arguments)
+        links = np.abs(task.theta) > 0.2
+        links[0] = links[:, 0] = False
+        task.theta = task.theta + size * links
+        return task
+
+    return solve_and_shift
+
+
+@pytest.mark.parametrize("law", ["laplace", "gaussian"])
+@pytest.mark.parametrize("p", [8, 40])
+def test_nothing_is_told_of_ordinary_releases(law, p):
+    """A warning is an error in these tests. By chance one number in 10,000 releases is far off."""
+    rng = np.random.default_rng(23)
+    truth = pf.IsingModel(cycle(p), rng.normal(0, 0.3, p))
+    rows = truth.sample(10_000, rng, method="independent")
+    budget = pf.PureDP(20) if law == "laplace" else pf.ZCDP(0.5)
+    for seed in range(3):
+        released = measure_moments(rows, budget, insecure_seed=seed)
+        assert released.law.name.endswith(law)
+        found = solve_moments(released, rng=rng)
+        assert found.converged and found.contradicted == ()
+        found.tell_if_wrong()
+
+
 def test_products_with_few_changes_are_those_of_whole_matrices():
     rng = np.random.default_rng(17)
     moments, wider = (np.corrcoef(rng.normal(size=(6, 40))) for _ in range(2))
@@ -320,6 +417,7 @@ def test_the_same_rng_gives_the_same_model():
     ],
     ids=["constant", "copies", "one row", "no rows"],
 )
+@pytest.mark.filterwarnings("ignore:The estimate did not converge")  # of copies it may not
 def test_degenerate_data_give_finite_models(rows, shrinkage, method):
     for budget in (pf.ZCDP(0.1), pf.NON_PRIVATE):
         m = measure_moments(rows, budget)

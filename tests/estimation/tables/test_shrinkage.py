@@ -229,7 +229,10 @@ def test_interactions_that_noise_covers_leave_the_main_effects():
 
 @pytest.mark.parametrize(("scale", "lean"), [(5.0, 2.0), (400.0, 0.05)])
 def test_main_effects_beside_pairs(scale, lean):
-    """As the guide has it: the square of what single variables choose, from 1 to 64."""
+    """As the guide has it: the square of what single variables choose, from 1 to 64.
+
+    Where noise covers all, 1 is tried below 1, and not taken.
+    """
     rng = np.random.default_rng(4)
     names = [f"v{i}" for i in range(4)]
     schema = pf.Schema(dict.fromkeys(names, 8))
@@ -251,6 +254,32 @@ def test_main_effects_beside_pairs(scale, lean):
     alone, beside = shrink(single).prior[1], shrink(parts).prior[1]
     assert (alone > 1) == (lean > 1)
     assert beside == pytest.approx(min(alone**2, 64.0) if alone > 1 else alone)
+
+
+@pytest.mark.parametrize("levels", [3, 5])
+def test_even_shares_stay_even_beside_strong_pairs(levels):
+    """Columns cut at quantiles: no main effects alone, large ones beside pairs.
+
+    The tables are those of counted normal scores: 20 noise deviations are 1% of the people.
+    """
+    people, deviation, rng = 20_000, 10.0, np.random.default_rng(2)
+    scores = np.cumsum(rng.normal(size=(people, 4)), axis=1)
+    codes = scores.argsort(axis=0).argsort(axis=0) * levels // people
+    schema = pf.Schema({f"v{i}": levels for i in range(4)})
+    pairs = [*itertools.combinations(schema.names, 2)]
+    exact = []
+    for i, j in itertools.combinations(range(4), 2):
+        cells = np.bincount(codes[:, i] * levels + codes[:, j], minlength=levels**2)
+        exact.append(cells.reshape(levels, levels))
+    noisy = [table + rng.normal(0, deviation, table.shape) for table in exact]
+    released = pf.Measurements.from_tables(
+        schema, pairs, noisy, noise="gaussian", scale=deviation, total=people
+    )
+    model = shrink(interactions(released)).model
+    for name in schema.names:
+        assert np.abs(model.marginal([name]) - 1 / levels).max() < 0.005
+    for pair, table in zip(pairs, exact, strict=True):
+        assert np.abs(model.marginal(pair) - table / people).sum() / 2 < 0.02
 
 
 def test_shrinking_helps_where_noise_is_large():

@@ -7,7 +7,12 @@ import numpy as np
 import pytest
 
 import privfield as pf
-from privfield.estimation.uncertainty.cautious import cautious, leaning, usual_size
+from privfield.estimation.uncertainty.cautious import (
+    assumed_shares,
+    cautious,
+    decides_by_assumption,
+    usual_size,
+)
 from privfield.estimation.uncertainty.coordinates import coordinates, numbers_of
 from privfield.estimation.uncertainty.posterior import Linear, Posterior, Sites, posterior
 from privfield.estimation.uncertainty.statistics import statistics_of
@@ -29,14 +34,39 @@ def test_what_assumptions_make_of_a_variance(k):
     covariance = np.linalg.inv(precision + k * np.eye(2))
     law = Posterior(numbers, here, Sites(k * np.eye(2), np.zeros(2)), np.zeros(2), covariance)
     without = np.linalg.inv(precision + np.diag([0, k]))  # the first one's own factor left out
-    assert math.isclose(leaning(law), k * without[0, 1] ** 2 / without[0, 0], rel_tol=1e-9)
+    part = k * without[0, 1] ** 2
+    assert np.allclose(assumed_shares(law), part / without[0, 0], rtol=1e-9, atol=0)
+    assert math.isclose(law.alone(slice(0, 1))[1][0, 0], without[0, 0], rel_tol=1e-9)
+    less = replace(law, assumed=0.5).alone(slice(0, 1))[1][0, 0]
+    assert math.isclose(less, without[0, 0] - part / 2, rel_tol=1e-9)
 
 
-def ring(noise, people=1000.0, size=5):
+def test_nothing_is_taken_off_where_sums_say_nothing():
+    """A coordinate without any information keeps its endless variance."""
+    numbers = numbers_like(pf.IsingModel(np.zeros((3, 3))))
+    numbers = replace(numbers, scopes=((0, 1), (0, 2)), sums=np.zeros(2), variances=np.zeros(2))
+    precision = np.diag([0.0, 4.0])
+    here = Linear(np.zeros(2), None, precision, precision, np.zeros(2), 0.0)
+    covariance = np.linalg.inv(precision + np.eye(2))
+    law = Posterior(numbers, here, Sites(np.eye(2), np.zeros(2)), np.zeros(2), covariance, 0.5)
+    assert law.by_sums(slice(0, 1)) is None
+    assert law.alone(slice(0, 1))[1][0, 0] > 1e9
+    assert math.isclose(law.alone(slice(1, 2))[1][0, 0], 1 / 4, rel_tol=1e-9)
+
+
+def ring(noise, people=1000.0, size=5, weight=0.8):
     """Strong links, as an endless sample would release them, with the law of that noise."""
+    return released([(i, (i + 1) % size) for i in range(size)], noise, people, size, weight)
+
+
+def star(noise, people, size, weight):
+    return released([(0, i) for i in range(1, size)], noise, people, size, weight)
+
+
+def released(links, noise, people, size, weight):
     weights = np.zeros((size, size))
-    for i in range(size):
-        weights[i, (i + 1) % size] = weights[(i + 1) % size, i] = 0.8
+    for a, b in links:
+        weights[a, b] = weights[b, a] = weight
     model = pf.IsingModel(weights)
     numbers = numbers_like(model)
     mean = statistics_of(model, numbers, np.random.default_rng(0)).mean
@@ -70,6 +100,33 @@ def test_where_links_stand_out_the_law_stays(noise, people, stays):
     law = posterior(numbers, model, np.random.default_rng(0))
     assert (usual_size(law) > 10) is stays and (usual_size(law) < 1.7) is not stays
     assert (cautious(law, model, np.random.default_rng(0)) is law) is stays
+
+
+@pytest.mark.parametrize(("noise", "sizes", "counted"), [(62, (1.2, 1.7), 0.5), (9, (4, 99), 1)])
+def test_where_links_are_half_hidden_assumptions_count_half(noise, sizes, counted):
+    model, numbers = ring(noise, weight=0.4)
+    law = posterior(numbers, model, np.random.default_rng(0))
+    assert sizes[0] < usual_size(law) < sizes[1]
+    careful = cautious(law, model, np.random.default_rng(0))
+    assert careful.assumed == counted
+    for scope, place in numbers.places():
+        if len(scope) == 2:
+            whole = replace(careful, assumed=1.0).alone(place)[1][0, 0]
+            by_sums = careful.by_sums(place)[0, 0]
+            ours = careful.alone(place)[1][0, 0]
+            assert math.isclose(ours, counted * whole + (1 - counted) * by_sums, rel_tol=1e-9)
+            assert by_sums < whole
+
+
+@pytest.mark.parametrize(("kind", "noise", "at_a_hub"), [(star, 25.0, True), (ring, 40.0, False)])
+def test_links_that_meet_in_one_variable_are_judged_with_care(kind, noise, at_a_hub):
+    """A few pairs lean on assumptions, most do not; in a ring all do alike."""
+    model, numbers = kind(noise, 1000.0, 10, 0.5)
+    law = posterior(numbers, model, np.random.default_rng(0))
+    assert 4 < usual_size(law) < 5
+    much, middle = np.quantile(assumed_shares(law), [0.9, 0.5])
+    assert much > 0.2 and bool(much > 3 * middle) is at_a_hub
+    assert decides_by_assumption(law) is at_a_hub
 
 
 def test_how_far_a_usual_link_stands_out():

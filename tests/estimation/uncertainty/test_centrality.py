@@ -14,6 +14,7 @@ from privfield.estimation.uncertainty import network_measures as measures
 from privfield.estimation.uncertainty.centrality import MEASURES
 from privfield.estimation.uncertainty.node_pairs import NodePair, node_pairs
 from privfield.estimation.uncertainty.sparse import sparse_draws
+from privfield.words import agreement_text
 
 FOUR = np.zeros((4, 4))
 for i, j, w in ((0, 1, 0.5), (1, 2, -0.4), (2, 3, 0.3), (0, 3, 0.2), (0, 2, 0.1)):
@@ -329,3 +330,10 @@ def test_many_items_have_no_interval_of_strength():
     assert all(row.strength.low is None for row in found)
     assert all(row.expected_influence.low is not None for row in found)
     assert all(row.predictability.low is not None for row in found)
+
+
+@pytest.mark.parametrize(
+    ("share", "told"), [(1, "100%"), (0.996, "99%"), (0.5, "50%"), (0.001, "1%"), (0, "0%")]
+)
+def test_only_all_draws_are_called_all(share, told):
+    assert agreement_text(share) == told

@@ -9,7 +9,15 @@ from scipy.optimize import minimize
 from scipy.stats import binom
 
 import privfield as pf
-from privfield.estimation.uncertainty.comparing import _drawn, _global, _Scores, difference
+from privfield.estimation.uncertainty.comparing import (
+    _common_fit,
+    _drawn,
+    _global,
+    _group,
+    _Scores,
+    compared,
+    difference,
+)
 from privfield.estimation.uncertainty.intervals import uncertainty
 from privfield.estimation.uncertainty.posterior import laplace_scores, linear
 from privfield.estimation.uncertainty.tails import beyond
@@ -190,3 +198,30 @@ def test_a_chance_too_small_to_be_drawn_is_bounded_by_the_longest_tail():
     assert 1e-12 < chance < 1e-4
     normal = [_Scores(each.score, each.slope, np.zeros((1, 0))) for each in scores]
     assert _global(*normal, np.random.default_rng(0))[0] == 1e-15  # the least that is said
+
+
+def test_thresholds_go_by_answers_and_not_by_links():
+    """Each group's fitted shares are the released ones, however far its links are from common."""
+    numbers = []
+    for seed, strength in enumerate((0.8, 0.24)):
+        rows = people(ring(5, strength), np.zeros(5), 1000, np.random.default_rng(seed))
+        seeded = pf.IsingLearner(pf.ApproxDP(1, 1e-6), method="moments", insecure_seed=seed)
+        learner = seeded.fit(rows)
+        numbers.append(uncertainty(learner.model_, learner.released_))
+    groups = tuple(_group(each, np.random.default_rng(0)) for each in numbers)
+    seen = [[], []]
+
+    def watched(number):
+        def around(point):
+            seen[number].append(groups[number].around(point))
+            return seen[number][-1]
+
+        return replace(groups[number], around=around)
+
+    assert _common_fit((watched(0), watched(1)), compared(*numbers)) is not None
+    for each, found in zip(numbers, seen, strict=True):
+        own = each.numbers
+        singles = [place.start for scope, place in own.places() if len(scope) == 1]
+        left = own.sums[singles] - own.total * found[-1].statistics.mean[singles]
+        spread = own.total * np.diag(found[-1].statistics.covariance)[singles]
+        assert np.abs(left / np.sqrt(spread + own.variances[singles])).max() < 0.2

@@ -137,3 +137,28 @@ def test_factors_against_plain_matrices(chances):
         sizes, own = np.linalg.eigh(np.linalg.inv(apart) - np.diag(rest))
         expected = own @ np.diag(np.clip(sizes, 0.01, most)) @ own.T
         np.testing.assert_allclose(k, expected, atol=1e-6)
+
+
+def test_what_single_sums_say_is_the_slope_of_their_own_likelihood():
+    """By differences: −½ (y − Nμ)ᵀ S⁻¹ (y − Nμ) of these sums alone, S held, links held."""
+    weights = np.array([[0, 0.7, 0.2], [0.7, 0, -0.3], [0.2, -0.3, 0]])
+    model, rng = pf.IsingModel(weights, [0.3, -0.1, 0.4]), np.random.default_rng(4)
+    exact = exact_numbers(model, 1_000)
+    noise = np.linspace(300.0, 900.0, exact.size)
+    numbers = replace(exact, sums=exact.sums + 40 * rng.standard_normal(6), variances=noise)
+    point = coordinates(model, numbers.scopes) + 0.1 * rng.standard_normal(6)
+    singles = np.array([p.start for scope, p in numbers.places() if len(scope) == 1])
+
+    def mean(at):
+        return 1_000 * statistics_at(at, model, numbers, rng).mean[singles]
+
+    here = module.linear(numbers, model, point, rng)
+    covariance = here.sampling[np.ix_(singles, singles)] + np.diag(noise[singles])
+    weight = np.linalg.inv(covariance)
+    steps = 1e-5 * np.eye(6)[singles]
+    slopes = np.array([(mean(point + s) - mean(point - s)) / 2e-5 for s in steps])
+    score, precision = module.own_scores(numbers, here, singles)
+    assert score == pytest.approx(slopes @ weight @ (numbers.sums[singles] - mean(point)), rel=1e-6)
+    assert precision == pytest.approx(slopes @ weight @ slopes.T, rel=1e-6)
+    whole = here.shift - here.precision @ here.point
+    assert np.abs(whole[singles] - score).max() > 1  # that of all sums knows of the pairs

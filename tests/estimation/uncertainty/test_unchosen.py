@@ -12,6 +12,7 @@ from privfield.estimation.uncertainty import unchosen as module
 from privfield.estimation.uncertainty.coordinates import numbers_of
 from privfield.estimation.uncertainty.intervals import uncertainty
 from privfield.estimation.uncertainty.posterior import posterior
+from privfield.estimation.uncertainty.strengths import EdgeInterval, Edges
 from privfield.mechanisms.edges.selection import SelectedPair, Selection
 
 NAMES = ("a", "b", "c", "d")
@@ -163,3 +164,15 @@ def test_mean_size_of_a_coordinate_on_a_sphere(size):
     x = np.random.default_rng(3).standard_normal((100_000, size))
     x *= math.sqrt(size) / np.linalg.norm(x, axis=1, keepdims=True)
     assert math.isclose(module._mean_size(np.array(size)), np.abs(x[:, 0]).mean(), rel_tol=0.015)
+
+
+def test_an_empty_list_of_edges_is_not_taken_for_no_links():
+    edges = Edges([], 0.95, 6)
+    assert len(edges) == 0 and edges.count("not measured") == 6
+    for shown in (repr(edges), edges._repr_html_()):
+        assert "No pair was measured" in shown and "there may be links all the same" in shown
+
+
+def test_noise_of_pairs_that_were_not_measured_is_not_shown_as_a_strength():
+    row = EdgeInterval("a", "b", 7.906, -math.inf, math.inf, True, verdict="not measured")
+    assert "7.906" not in Edges([row], 0.95, 1)._repr_html_()

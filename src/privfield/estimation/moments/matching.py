@@ -15,7 +15,6 @@ of moments. Only released numbers enter, and no number is left for a user to tun
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import count
@@ -25,6 +24,7 @@ import numpy as np
 from privfield.checks import check_rng
 from privfield.errors import InputError
 from privfield.estimation.moments.exact import ExactMoments, fits
+from privfield.estimation.moments.matched import Matched, check
 from privfield.estimation.moments.newton import Matching
 from privfield.estimation.moments.prior import choose_prior, own_variance
 from privfield.inference.contraction.plan import QUICK_BYTES
@@ -42,7 +42,6 @@ _SETTLE = 40  # rounds of chains where nothing is chosen
 _LAST = 10  # and after the choice
 _EXACT_ROUNDS, _EXACT_TOLERANCE = 20, 1e-8
 _KRYLOV_ROUNDS = 50
-_UNEXPLAINED = 0.1  # pairs per variable that are far from the released ones
 
 
 def match_moments(
@@ -68,6 +67,29 @@ def match_moments(
     >>> float(match_moments(learner.released_).weights[0, 1].round(1))
     0.5
     """
+    found = solve_moments(
+        moments,
+        shrinkage=shrinkage,
+        method=method,
+        max_bytes=max_bytes,
+        rng=rng,
+        progress=progress,
+    )
+    if shrinkage or found.contradicted:  # without, the most likely weights may be endless
+        found.tell_if_wrong()
+    return found.model
+
+
+def solve_moments(
+    moments: Moments,
+    *,
+    shrinkage: bool = True,
+    method: str = "auto",
+    max_bytes: float = QUICK_BYTES,
+    rng: np.random.Generator | None = None,
+    progress: ProgressCallback | None = None,
+) -> Matched:
+    """`match_moments` with how it came about, and without a warning."""
     if not isinstance(moments, Moments):
         raise InputError(f"moments must come from measure_moments; got {type(moments).__name__}.")
     if method not in ("auto", "exact", "sampled"):
@@ -88,10 +110,15 @@ def match_moments(
     if method == "sampled":
         chains = Chains(len(moments.names), generator)
         with one_thread():
-            joint = _by_chains(moments, shrinkage, chains, next_round)
+            task = _by_chains(moments, shrinkage, chains, next_round)
+            found = check(task, moments.law)
     else:
-        joint = _exact(moments, shrinkage, ExactMoments(len(moments.names), max_bytes), next_round)
-    return IsingModel(joint[1:, 1:], joint[0, 1:], moments.names, stamp=moments.stamp)
+        task = _exact(moments, shrinkage, ExactMoments(len(moments.names), max_bytes), next_round)
+        found = check(task, moments.law)
+    joint = task.theta
+    model = IsingModel(joint[1:, 1:], joint[0, 1:], moments.names, stamp=moments.stamp)
+    names = tuple(moments.names[v] for v in found.contradicted)
+    return Matched(model, found.converged, found.residual, next(rounds), names)
 
 
 def joint_moments(moments: Moments) -> Table:
@@ -101,7 +128,7 @@ def joint_moments(moments: Moments) -> Table:
     return np.block([[first], [means[:, None], moments.correlations()]])
 
 
-def _most_likely(target: Table, engine: ExactMoments) -> Table:
+def _most_likely(target: Table, engine: ExactMoments, tell: Callable[[], None]) -> Table:
     """Maximise θ·target − log Z(θ), by L-BFGS."""
     from scipy.optimize import minimize
 
@@ -113,20 +140,27 @@ def _most_likely(target: Table, engine: ExactMoments) -> Table:
         return float(value), moments - wanted + _RIDGE * theta
 
     options = {"maxiter": 3000, "maxcor": 20, "gtol": 1e-8, "ftol": 0.0}
-    found = minimize(objective, np.zeros(len(wanted)), jac=True, method="L-BFGS-B", options=options)
+    found = minimize(
+        objective,
+        np.zeros(len(wanted)),
+        jac=True,
+        method="L-BFGS-B",
+        options=options,
+        callback=lambda _: tell(),
+    )
     return engine.joint(found.x, 0.0)
 
 
 def _exact(
     moments: Moments, shrinkage: bool, engine: ExactMoments, tell: Callable[[], None]
-) -> Table:
+) -> Matching:
     tell()
+    task = _task(moments, engine)
     if not shrinkage:
-        return _most_likely(joint_moments(moments), engine)
-    task = _chosen(_task(moments, engine), tell)
-    if not task.settle(_EXACT_ROUNDS, tell, tolerance=_EXACT_TOLERANCE):
+        task.theta = _most_likely(joint_moments(moments), engine, tell)
+    elif not _chosen(task, tell).settle(_EXACT_ROUNDS, tell, tolerance=_EXACT_TOLERANCE):
         _polish(task, engine, tell)
-    return task.theta
+    return task
 
 
 def _polish(task: Matching, engine: ExactMoments, tell: Callable[[], None]) -> None:
@@ -155,26 +189,20 @@ def _polish(task: Matching, engine: ExactMoments, tell: Callable[[], None]) -> N
 
 def _by_chains(
     moments: Moments, shrinkage: bool, chains: Chains, tell: Callable[[], None]
-) -> Table:
+) -> Matching:
     task = _task(moments, chains)
     sweeps = chains.sweeps(1 / task.scatter, 4, 100)
     if not shrinkage:
         # nothing holds the noise of chains back that all those weights pick up: draw more
         task.settle(_SETTLE, tell, sweeps=sweeps)
-        return task.average(sweeps, tell)
+        task.theta = task.average(sweeps, tell)
+        return task
     _chosen(task, tell).settle(_LAST, tell)
-    found, (error, left) = task.theta, task.misfit(sweeps)
+    found, error = task.theta, task.misfit(sweeps)
     task.theta = task.average(sweeps, tell)
-    after, left_after = task.misfit(sweeps)
-    if after < 1.5 * error:
-        found, left = task.theta, left_after
-    if left > _UNEXPLAINED * len(moments.names):
-        warnings.warn(
-            f"The estimate did not converge: {left:,} released pairs are farther from the model "
-            "than noise explains. Do not trust its weights.",
-            stacklevel=3,
-        )
-    return found
+    if task.misfit(sweeps) >= 1.5 * error:
+        task.theta = found
+    return task
 
 
 def _task(moments: Moments, engine: Engine) -> Matching:

@@ -25,14 +25,17 @@ _CLIP = 0.3  # the most that one weight moves in a round
 _WORSE = 1.5  # times the smallest gradient so far: go back
 _EDGE = 2.2  # times s√p: what a residual of pure noise has no eigenvalue beyond
 _MANY, _PLATEAU = 200, 0.97  # variables; the error of p² squares is then below a percent
+_MOST_SWEEPS, _SLOW = 60, 0.5
 _TURNS = 20
 _AVERAGED = 30  # rounds, fewer of many variables
 _ITERATIONS, _ACCURACY = 15, 0.05  # of conjugate gradients
-_STIFF = 10.0  # a ridge: curvatures are at most 4 or so
+STIFF = 10.0  # a ridge: curvatures are at most 4 or so
 _LEAST_SPREAD = 0.01  # a variance, where all chains agree
-_FAR = 6.0  # standard deviations
 _FEW = 8  # times the variables
+_FEATURES = 1 << 23  # products of two states
 _RIDGE = 1e-9  # keeps maximum likelihood finite where data would send it to infinity
+
+Pairs = tuple[NDArray[np.intp], ...]
 
 
 class _Kept(NamedTuple):
@@ -52,6 +55,7 @@ class Matching:
         self.theta = np.zeros_like(target)
         self.prior = np.full_like(target, np.inf)
         self.common = np.zeros_like(target)  # signs of weights with a common mean, else zeros
+        self.by_states = False  # steps by the curvature that states of chains show
         self.rate = _RATE
         self._kept: _Kept | None = None  # the θ with the smallest gradient so far
 
@@ -63,13 +67,14 @@ class Matching:
         """What the model does not explain, zero on the diagonal."""
         return _hollow(self.target - moments)
 
-    def misfit(self, sweeps: int) -> tuple[float, int]:
-        """At the present θ: the sum of squared residuals, and how many pairs are far off."""
-        moments = self.chains.moments(self.theta, sweeps)
-        squares = self.residual(moments) ** 2
-        own = np.maximum(1 - moments**2, 0.0) / (self.chains.count * sweeps)  # of the chains
-        beyond = squares > _FAR**2 * (self.spread(moments) + own)
-        return float(squares.sum()), int(beyond[1:, 1:].sum()) // 2
+    def misfit(self, sweeps: int) -> float:
+        """The sum of squared residuals at the present θ."""
+        return float((self.residual(self.chains.moments(self.theta, sweeps)) ** 2).sum())
+
+    def shares(self, moments: Table) -> Table:
+        """How far each parameter is free: 1 without a ridge, 0 with an endless one."""
+        own = np.maximum(1 - moments**2, 1 / self.rows)
+        return np.asarray(own / (own + self._ridge(moments)))
 
     def settle(
         self,
@@ -86,7 +91,9 @@ class Matching:
         that it also ends where rounds no longer lower them.
         """
         self._forget()
-        idle = 0
+        idle, most = 0, sweeps
+        if self.by_states:
+            most = self.chains.sweeps(1 / self.scatter, sweeps, _MOST_SWEEPS)
         for _ in range(rounds):
             tell()
             moments = self.chains.moments(self.theta, sweeps)
@@ -97,6 +104,8 @@ class Matching:
             if idle > 1 and len(self.theta) >= _MANY:
                 return False
             drawn = self.chains.count * sweeps
+            if self._kept is not None and size > _SLOW * self._kept.size:
+                sweeps = min(2 * sweeps, most)  # it may be the chains' own noise
             moments = self._guarded(size, moments, drawn)
             edge = _EDGE * math.sqrt(len(self.target) * (self.scatter + 1 / drawn))
             wider = _grown(_covariance(moments), self._lacking(moments), edge)
@@ -184,11 +193,18 @@ class Matching:
         """
         means, ridge = moments[0, 1:], self._ridge(moments)
         gradient, now = self.gradient(moments, self.theta), _covariance(moments)
-        own = _fields(now, gradient[0, 1:], ridge[0, 1:])
-        weights = self._weights(now, wider, _centred(gradient, means), ridge[1:, 1:])
-        weights = rate * np.clip(weights, -_CLIP, _CLIP)
-        more = weights * (2 * self.theta[1:, 1:] + weights)  # by how much squares of weights grow
-        back = means * (more @ (1 - means**2))
+        apart = _centred(gradient, means)
+        loose = np.nonzero(np.triu(ridge[1:, 1:] < STIFF, 1))
+        sparse = not self.common.any() and len(loose[0]) <= _FEW * len(means)
+        if sparse and self.by_states and self.chains.recent:
+            own, weights = self._as_seen(loose, now, gradient[0, 1:], apart, ridge)
+            weights, back = rate * np.clip(weights, -_CLIP, _CLIP), np.zeros_like(means)
+        else:
+            own = _fields(now, gradient[0, 1:], ridge[0, 1:])
+            weights = self._weights(now, wider, apart, ridge[1:, 1:], loose if sparse else None)
+            weights = rate * np.clip(weights, -_CLIP, _CLIP)
+            more = weights * (2 * self.theta[1:, 1:] + weights)  # by how much their squares grow
+            back = means * (more @ (1 - means**2))
         step = np.zeros_like(moments)
         step[1:, 1:] = weights
         step[0, 1:] = rate * np.clip(own, -_CLIP, _CLIP) - weights @ means
@@ -196,17 +212,33 @@ class Matching:
         step[1:, 0] = step[0, 1:]
         self.theta = _hollow(self.theta + step)
 
-    def _weights(self, now: Table, wider: Table, gradient: Table, ridge: Table) -> Table:
+    def _as_seen(
+        self, loose: Pairs, now: Table, shift: Table, gradient: Table, ridge: Table
+    ) -> tuple[Table, Table]:
+        """Steps of fields and weights together, by the curvature that states of chains show.
+
+        Strong links are far from Gaussian: of a chain of links with correlation t, the curvature is
+        1 − t² for each, and 1 + t² and more by that of Gaussian variables, so that steps by it are
+        too short, the more so the longer the chain.
+        """
+        weights = gradient / (_own(now) + ridge[1:, 1:])
+        stiff = np.concatenate([ridge[0, 1:], ridge[1:, 1:][loose]])
+        times, scale = _seen(loose, self.chains.recent, stiff)
+        found = _conjugate_gradients(times, np.concatenate([shift, gradient[loose]]), scale)
+        weights[loose] = found[len(shift) :]
+        return found[: len(shift)], np.triu(weights, 1) + np.triu(weights, 1).T
+
+    def _weights(
+        self, now: Table, wider: Table, gradient: Table, ridge: Table, loose: Pairs | None
+    ) -> Table:
         """The step of the weights, symmetric as the gradient is.
 
         Where few weights are loose, the stiff ones, whose ridge outweighs all curvature, move each
         by itself.
         """
-        spread = np.diag(now)
-        scale = np.maximum(np.outer(spread, spread) + now**2, 0.01) + ridge
+        scale = _own(now) + ridge
         left, right = now.astype(np.float32), wider.astype(np.float32)  # twice as fast
-        loose = np.nonzero(np.triu(ridge < _STIFF, 1))
-        if not self.common.any() and len(loose[0]) <= _FEW * len(ridge):
+        if loose is not None:
             step = gradient / scale
             if len(loose[0]):
                 times = _among(loose, left, right, ridge[loose])
@@ -218,6 +250,12 @@ class Matching:
             return _hollow((moved + moved.T) / 2) + ridge * (d - self._mean(d))
 
         return _conjugate_gradients(dense, gradient, scale)
+
+
+def _own(covariance: Table) -> Table:
+    """How far each weight moves its own pair."""
+    spread = np.diag(covariance)
+    return np.asarray(np.maximum(np.outer(spread, spread) + covariance**2, 0.01))
 
 
 def _fields(covariance: Table, shift: Table, ridge: Table) -> Table:
@@ -243,7 +281,7 @@ def _covariance(moments: Table) -> Table:
 
 
 def _among(
-    loose: tuple[NDArray[np.intp], ...],
+    loose: Pairs,
     left: NDArray[np.float32],
     right: NDArray[np.float32],
     ridge: Table,
@@ -261,6 +299,31 @@ def _among(
         return np.asarray(moved / 2 + ridge * d)
 
     return times
+
+
+def _seen(
+    loose: Pairs, recent: list[NDArray[np.int8]], ridge: Table
+) -> tuple[Callable[[Table], Table], Table]:
+    """What a change of all fields and those weights does to means and pairs, and its diagonal.
+
+    Covariances over states, drawn towards their diagonal as far as there are few states.
+    """
+    i, j = loose
+    features = len(ridge)
+    count = max(1, min(len(recent), _FEATURES // (features * recent[0].shape[1])))
+    states = np.concatenate(recent[-count:], axis=1).astype(np.float32)
+    states -= states.mean(axis=1, keepdims=True)
+    seen = np.concatenate([states, states[i] * states[j]])
+    seen -= seen.mean(axis=1, keepdims=True)
+    drawn = seen.shape[1]
+    own = np.maximum(np.einsum("ks,ks->k", seen, seen) / drawn, _LEAST_SPREAD)
+    chance = features / (features + drawn)
+
+    def times(d: Table) -> Table:
+        moved = seen @ (d.astype(np.float32) @ seen) / drawn
+        return np.asarray((1 - chance) * moved + (chance * own + ridge) * d)
+
+    return times, own + ridge
 
 
 def _conjugate_gradients(times: Callable[[Table], Table], gradient: Table, scale: Table) -> Table:

@@ -15,17 +15,21 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privfield.estimation.moments.newton import Matching
+from privfield.estimation.moments.forest import forest_model, strongest_forest
+from privfield.estimation.moments.newton import STIFF, Matching
 from privfield.inference.factors import Table
 
 _LEAST, _MOST = 2.0**-16, 1.0  # τ² that are tried
 _FACTOR = 4.0  # between one τ² and the next
 _PENALTY = 2.5  # per parameter: 2 would be unbiased; more, since τ² is chosen by the same numbers
 _SETTLE = 6  # rounds at each τ²; twice as many after a change of the edges
+_BURN_IN = 20  # sweeps
+_REACH = 2  # pairs that stand out for each of the forest: more of them are moments at a distance
 _PASSES = 5  # of finding edges that stand out
 _SPARSE = 6  # times the variables: so few pairs that stand out come first, then the others' τ²
 _LEAST_CURVATURE = 0.05
@@ -46,6 +50,13 @@ class _Trial:
     states: NDArray[np.float32]
     prior: Table
     common: Table
+
+
+class _Forest(NamedTuple):
+    trial: _Trial
+    edges: Mask
+    alone: Table
+    least: float
 
 
 def own_variance(values: Table, scatter: float, least: float, most: float) -> Table:
@@ -77,11 +88,17 @@ class _Choice:
         self.alone = np.zeros(len(self.upper[0]))  # τ² of weights that stand out
         self.edges: Mask = np.zeros(len(self.upper[0]), bool)
         self.signs = np.zeros(len(self.upper[0]))  # of a common mean
+        self.least = _LEAST
         self.sweeps = task.chains.sweeps(10 / task.scatter, 4, 60)
 
     def run(self) -> None:
         start = self._start()
-        best = self._begin(start)
+        plain = self._restart(start)
+        forest = self._forest(plain)
+        explained = forest is not None and forest.trial.left <= self.pairs + self.chance
+        best = plain if explained else self._alike(start, plain)
+        if forest is not None and forest.trial.error < best.error:
+            best = self._take(forest)
         sparse = 0 < int(self._stand_out(best).sum()) <= _SPARSE * self.p
         if not sparse:
             best = self._path(best)
@@ -92,7 +109,7 @@ class _Choice:
             before, self.edges = (self.edges, self.alone), edges
             if sparse:
                 self._load(best)
-                found = self._attempt(_LEAST, _SETTLE)
+                found = self._attempt(self.least, _SETTLE)
             else:
                 found = self._path(self._restart(start))
             fewer = sparse and int(edges.sum()) < int(before[0].sum())
@@ -112,10 +129,10 @@ class _Choice:
 
     def _restart(self, start: Table) -> _Trial:
         self.task.theta = start
-        return self._attempt(_LEAST, 2 * _SETTLE)
+        return self._attempt(self.least, 2 * _SETTLE)
 
-    def _begin(self, start: Table) -> _Trial:
-        plain = self._restart(start)
+    def _alike(self, start: Table, plain: _Trial) -> _Trial:
+        """With a common size of all weights, where that explains more than chance would."""
         means = self.task.target[0, 1:]
         apart = self.task.target[1:, 1:] - np.outer(means, means)
         np.fill_diagonal(apart, 0.0)
@@ -130,6 +147,43 @@ class _Choice:
         self._load(plain)
         return plain
 
+    def _forest(self, plain: _Trial) -> _Forest | None:
+        """A model of the strongest pairs that form no circle, where these explain many others.
+
+        Moments at a distance then stand out by the hundred, and a search by chains that begins with
+        all of them gets lost. None where many would still stand out.
+        """
+        task, edges = self.task, self._stand_out(plain)
+        if not task.chains.recent:
+            return None  # exact moments lead on from anywhere
+        means = np.clip(plain.moments[0, 1:], -_MOST_MEAN, _MOST_MEAN)
+        apart = task.target[1:, 1:] - np.outer(means, means)
+        spread = 1 - means**2
+        strength = apart**2 / np.outer(spread, spread)
+        pairs = strongest_forest(strength, self._matrix(edges.astype(np.float64), 0.0)[1:, 1:] > 0)
+        if int(edges.sum()) <= _REACH * len(pairs[0]):
+            return None
+        theta = forest_model(means, apart, pairs, math.sqrt(task.scatter) / 2)
+        chosen = edges & (theta[1:, 1:][self.upper] != 0)
+        self._choose(chosen, min(_LEAST, task.scatter / (2 * STIFF)), True)
+        task.theta = theta
+        task.chains.moments(theta, _BURN_IN)  # states were of another model
+        alone = self.alone
+        trial = self._attempt(self.least, _SETTLE)
+        few = int(self._stand_out(trial).sum()) <= _SPARSE * self.p
+        found = _Forest(trial, chosen, alone, self.least) if few else None
+        self._choose(np.zeros_like(chosen), _LEAST, False)
+        self._load(plain)
+        return found
+
+    def _take(self, forest: _Forest) -> _Trial:
+        self._choose(forest.edges, forest.least, True)
+        self.alone, self.signs = forest.alone, np.zeros_like(self.signs)
+        return forest.trial
+
+    def _choose(self, edges: Mask, least: float, by_states: bool) -> None:
+        self.edges, self.least, self.task.by_states = edges, least, by_states
+
     def _path(self, best: _Trial) -> _Trial:
         """From the least τ² upwards while the estimated error falls.
 
@@ -143,7 +197,7 @@ class _Choice:
             trial = self._attempt(variance, _SETTLE)
             if trial.error < best.error:
                 best = trial
-            elif variance > 16 * _LEAST or trial.error > best.error + self.chance:
+            elif variance > 16 * self.least or trial.error > best.error + self.chance:
                 break
         return best
 
@@ -187,7 +241,9 @@ class _Choice:
         chains = np.maximum(1 - moments**2, 0.0) / (self.task.chains.count * self.sweeps)
         noise = (self.task.spread(trial.moments)[1:, 1:][self.upper] + chains) / curvature**2
         beyond = np.minimum(value**2, 1.0) - (1 + 2 * math.log(self.pairs)) * noise
-        self.alone = np.clip(beyond, 0.0, 1.0)
+        held = self.edges & self.task.by_states
+        most = np.where(held, self.alone, 1.0)  # a weight does not loosen itself
+        self.alone = np.clip(beyond, 0.0, most)
         return np.asarray(self.alone > trial.variance)
 
     def _level(self, trial: _Trial) -> float:

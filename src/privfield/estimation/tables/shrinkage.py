@@ -17,8 +17,8 @@ estimated prediction error (after Mallows' Cp): the weighted residual sum of squ
 the effective number of parameters p, plus 2√(2p), two standard deviations of what p idle parameters
 gain by chance. Beside pairs, main effects with τ² above 1 get its square, up to the largest that is
 tried: they are then those of a variable given others, which vary more than its shares alone, and an
-error in them is one in every pair table. Only released numbers enter, and no number is left to
-tune.
+error in them is one in every pair table. A τ² below 1 becomes 1, unless the estimated error is
+larger with it. Only released numbers enter, and no number is left to tune.
 docs/guide/from-counts-to-a-model.md compares this rule with others.
 """
 
@@ -127,8 +127,11 @@ def shrink(
         problem = _Problem(parts, order, inference, max_bytes, plan)
         begin = problem.begin(chosen, start if fit is None else problem.grow(fit.theta))
         if prior is None:
-            chosen = _beside_pairs(chosen) if order == 2 else chosen
-            fit = _choose(problem, chosen, order, begin)
+            known = _beside_pairs(chosen) if order == 2 else chosen
+            fit = _choose(problem, known, order, begin)
+            if order == 2 and chosen.get(1, 1.0) < 1:  # were main effects not needed after all?
+                kept = {**chosen, order: fit.prior[order]}
+                fit = min(fit, problem.solve(kept, fit, _ROUNDS, _LEFT), key=lambda f: f.error)
             chosen = fit.prior
         else:
             how = (_TRIAL_ROUNDS, _TRIAL_LEFT) if quick else (_ROUNDS, _LEFT)
@@ -359,8 +362,12 @@ def _choose(problem: _Problem, known: dict[int, float], order: int, begin: _Fit)
 
 
 def _beside_pairs(known: dict[int, float]) -> dict[int, float]:
-    """τ² of main effects beside pairs, given the one that single variables alone would have."""
-    return {q: max(each, min(each**2, 2.0**_LARGEST)) for q, each in known.items()}
+    """τ² of main effects beside pairs, given the one that single variables alone would have.
+
+    At least 1: even shares, as after cuts at quantiles, need no main effects on their own, but do
+    beside pairs.
+    """
+    return {q: max(1.0, min(each**2, 2.0**_LARGEST)) for q, each in known.items()}
 
 
 def _vertex(fits: Sequence[_Fit | None]) -> float:

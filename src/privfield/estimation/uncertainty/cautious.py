@@ -8,10 +8,17 @@ are not those of the truth.
 
 So pairs are judged by another law where there are so few of them that they do not tell how many
 have a link, and where a usual link is small beside the errors of pairs; where it is larger, but not
-much, if assumptions about others make a good part of the variance of some pairs. Each interaction
+much, if assumptions about others make a good part of the variance of some pairs, or (between yes/no
+variables) of some far more than of most: many links meet in one variable. Each interaction
 is normal around zero there, with a multiple of the mean square that `posterior` found for it (four
 times for one coordinate, less for several, whose mean square is better known); the point is the
 mean of that law itself. It shrinks little what may be there, and says less.
+
+A multiple of the mean square is there to shrink less, not because links are that large: what it
+says about how far the others may be off is too much, where most of a mean square is error. Between
+yes/no variables, half of that counts where a usual link is nearly two errors large and assumptions
+make no large part of any variance. Where a usual link is about one error large, links are pulled
+to zero nearly whole; where it is larger, mean squares are those of links: there all of it counts.
 """
 
 from __future__ import annotations
@@ -35,11 +42,13 @@ from privfield.estimation.uncertainty.posterior import (
 from privfield.inference.factors import Table
 from privfield.models.base import Model
 
-_HIDDEN, STANDS_OUT = 1.7, 4.0  # errors of a pair, that a usual link is large
+_LOST, _HIDDEN, STANDS_OUT = 1.2, 1.7, 4.0  # errors of a pair, that a usual link is large
 _FEW, _COORDINATES = 15, 300  # pairs, and what they have in all: more coordinates tell enough
 _LEANING, _OF_PAIRS = 0.3, 0.9  # of the variance, in that quantile of pairs: assumptions
-_NOTHING = 1e-9  # of a precision that comes from the sums
+# that many links meet in one variable: pairs lean by so much, and so many times the median pair
+_LEANING_THERE, _UNEVEN, _AT_A_HUB = 0.2, 3.0, 5.0  # and a usual link, in errors
 _TIMES = 3.0  # of a mean square, added to it: less where it is one of more coordinates
+_COUNTED = 0.5  # of the variance that comes with it, where links are half hidden
 _LEAST_VARIANCE = 0.02
 _TURNS, _SIMULATED_TURNS = 25, 4
 _WORSE = 0.5  # of twice a log likelihood
@@ -60,7 +69,16 @@ def cautious(law: Posterior, like: Model, rng: np.random.Generator) -> Posterior
             k[place, place], h[place], inner[place] = np.eye(size) / variance, 0.0, True
     sites = replace(law.sites, k=k, h=h)
     here = _settled(law, sites, np.where(inner, np.diag(k), 0.0), like, rng)
-    return Posterior(law.numbers, here, sites, *normal(here, sites))
+    return Posterior(law.numbers, here, sites, *normal(here, sites), assumed=_counted(law))
+
+
+def _counted(law: Posterior) -> float:
+    """How much of the variance counts that wide factors of other pairs make."""
+    if not _is_yes_no(law) or not _LOST <= usual_size(law) < _HIDDEN:
+        return 1.0
+    shares = assumed_shares(law)
+    much = float(np.quantile(shares, _OF_PAIRS)) if shares else 1.0
+    return _COUNTED if much < _LEANING else 1.0
 
 
 def decides_by_assumption(law: Posterior) -> bool:
@@ -69,7 +87,18 @@ def decides_by_assumption(law: Posterior) -> bool:
     if pairs <= _FEW and law.numbers.size <= _COORDINATES:
         return True
     size = usual_size(law)
-    return size < _HIDDEN or (size < STANDS_OUT and leaning(law) >= _LEANING)
+    if size < _HIDDEN or size >= _AT_A_HUB:
+        return size < _HIDDEN
+    shares = assumed_shares(law)
+    if not shares:
+        return False
+    much, middle = np.quantile(shares, [_OF_PAIRS, 0.5])
+    at_a_hub = _is_yes_no(law) and much >= max(_LEANING_THERE, _UNEVEN * middle)
+    return bool(at_a_hub or (size < STANDS_OUT and much >= _LEANING))
+
+
+def _is_yes_no(law: Posterior) -> bool:
+    return max(law.numbers.shape, default=0) <= 2
 
 
 def usual_size(law: Posterior) -> float:
@@ -87,18 +116,17 @@ def usual_size(law: Posterior) -> float:
     return float(np.median(found)) if found else math.inf
 
 
-def leaning(law: Posterior) -> float:
-    """The share of a pair's variance that assumptions about others make, for one pair in ten."""
-    k, shares = law.sites.k, []
+def assumed_shares(law: Posterior) -> list[float]:
+    """The share of a pair's variance that assumptions about others make, for each pair."""
+    shares = []
     for scope, place in law.numbers.places():
         if len(scope) < 2 or place.stop == place.start:
             continue
-        own = np.eye(place.stop - place.start) - k[place, place] @ law.covariance[place, place]
-        if np.linalg.svd(own, compute_uv=False)[-1] > _NOTHING:  # else the sums say nothing of it
-            columns = np.linalg.solve(own.T, law.covariance[:, place].T).T
-            by_data = float(np.trace(columns.T @ law.at.precision @ columns))
-            shares.append(1 - by_data / float(np.trace(law.alone(place)[1])))
-    return float(np.quantile(shares, _OF_PAIRS)) if shares else 0.0
+        by_sums = law.by_sums(place)
+        if by_sums is not None:
+            whole = float(np.trace(law.alone(place)[1]))
+            shares.append(1 - float(np.trace(by_sums)) / whole)
+    return shares
 
 
 def _settled(

@@ -36,7 +36,7 @@ from privfield.inference.sampling.ordinal import OrdinalChains
 from privfield.models.base import Model
 from privfield.models.ordinal import OrdinalModel
 from privfield.stamps import Stamped, stamped
-from privfield.words import counted
+from privfield.words import agreement_text, counted
 
 Known = Uncertainty | ItemUncertainty
 
@@ -168,7 +168,8 @@ class Centrality(Stamped, Sequence[NodeCentrality]):
         if len(self.rows) > _SHOWN:
             lines.append(f"and {len(self.rows) - _SHOWN:,} more: .to_pandas() has all")
         if self.order:
-            shares = [f"{label(name)} {share:.0%}" for name, share in self.order.items()]
+            order = self.order.items()
+            shares = [f"{label(name)} {agreement_text(share)}" for name, share in order]
             lines.append(f"Pairs that draws put in the same order: {', '.join(shares)}")
         return "\n".join([*lines, *[self.note] * bool(self.note)])
 

@@ -27,7 +27,12 @@ from privfield.estimation.items.edges import ItemUncertainty
 from privfield.estimation.items.shared import shared
 from privfield.estimation.uncertainty.coordinates import Scope, coordinates
 from privfield.estimation.uncertainty.intervals import Uncertainty, named_larger
-from privfield.estimation.uncertainty.posterior import Linear, laplace_scores, linear
+from privfield.estimation.uncertainty.posterior import (
+    Linear,
+    laplace_scores,
+    linear,
+    own_scores,
+)
 from privfield.estimation.uncertainty.strengths import (
     NEGLIGIBLE,
     UNKNOWN,
@@ -92,13 +97,14 @@ class _Group:
     covariance: Table
     assumed: Table  # precision
     around: Callable[[Table], Linear | None]
+    rest: Callable[[Linear, NDArray[np.intp]], tuple[Table, Table]]  # score and precision there
     laplace: Callable[[Linear], Table]  # how the score moves with draws of such noise
 
 
 def _group(known: Known, rng: np.random.Generator) -> _Group:
     if isinstance(known, ItemUncertainty):
         law = shared(known.law, rng)
-        items = law.places, law.mean, law.covariance, law.assumed, law.around
+        items = law.places, law.mean, law.covariance, law.assumed, law.around, _of_all_sums
         return _Group(known, *items, lambda here: np.zeros((len(here.point), 0)))  # all Gaussian
     numbers, found = known.numbers, known.law
 
@@ -106,7 +112,12 @@ def _group(known: Known, rng: np.random.Generator) -> _Group:
         return linear(numbers, known.model, point, rng)
 
     own = _places(known), found.mean, found.covariance, found.sites.k, around
-    return _Group(known, *own, partial(laplace_scores, numbers))
+    return _Group(known, *own, partial(own_scores, numbers), partial(laplace_scores, numbers))
+
+
+def _of_all_sums(here: Linear, places: NDArray[np.intp]) -> tuple[Table, Table]:
+    score = here.shift - here.precision @ here.point
+    return score[places], here.precision[np.ix_(places, places)]
 
 
 def difference(
@@ -243,7 +254,12 @@ def _mask(spot: NDArray[np.intp], size: int) -> NDArray[np.bool_]:
 
 
 def _efficient(here: Linear, spot: NDArray[np.intp], group: _Group) -> tuple[_Scores, Table]:
-    """The score of the links without what thresholds explain, and a step for the thresholds."""
+    """The score of the links without what thresholds explain, and a step for the thresholds.
+
+    The step goes by the sums of single variables alone. Near even answers, thresholds in either
+    direction raise the products of strongly linked variables: fitted to these, too, they would
+    explain a part of the difference that is not linear, and the test would find too little.
+    """
     score = here.shift - here.precision @ here.point
     rest = np.flatnonzero(~_mask(spot, len(score)))
     own = here.precision[np.ix_(rest, rest)]
@@ -252,7 +268,8 @@ def _efficient(here: Linear, spot: NDArray[np.intp], group: _Group) -> tuple[_Sc
     taken = np.linalg.solve(own + tiny, across.T).T
     slope = here.precision[np.ix_(spot, spot)] - taken @ across.T
     assumed = group.assumed[np.ix_(rest, rest)]
-    step = np.linalg.solve(own + assumed, score[rest] - assumed @ here.point[rest])
+    known, alone = group.rest(here, rest)
+    step = np.linalg.solve(alone + assumed, known - assumed @ here.point[rest])
     noise = group.laplace(here)
     without = (each[spot] - taken @ each[rest] for each in (score, noise))
     return _Scores(next(without), (slope + slope.T) / 2, next(without)), np.asarray(step)

@@ -41,6 +41,7 @@ _WORSE = 1.2
 _ASTRAY = 10.0  # standard deviations of the misfit of sums that are explained
 _TINY = 1e-12
 _ROUNDING = 1e-13  # of the largest: no difference
+_NOTHING = 1e-9  # of a precision that comes from the sums
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,10 +81,28 @@ class Posterior:
     sites: Sites
     mean: Table
     covariance: Table
+    assumed: float = 1.0  # how much of the variance counts that factors of others make
 
     def alone(self, place: slice) -> tuple[Table, Table]:
         """Mean and covariance of some coordinates, without their own factor."""
-        return _cavity(self.mean, self.covariance, self.sites, place)
+        mean, covariance = _cavity(self.mean, self.covariance, self.sites, place)
+        by_sums = self.by_sums(place) if self.assumed < 1 else None
+        if by_sums is None:
+            return mean, covariance
+        return mean, by_sums + self.assumed * (covariance - by_sums)
+
+    def by_sums(self, place: slice) -> Table | None:
+        """What errors of the sums make of that covariance; None if they say nothing of these.
+
+        The mean is c′u with the columns c of the law without their factor, and u varies by J. The
+        rest is c′kc: factors pull the others away from where they are.
+        """
+        whole = self.covariance[place, place]
+        own = np.eye(place.stop - place.start) - self.sites.k[place, place] @ whole
+        if np.linalg.svd(own, compute_uv=False)[-1] <= _NOTHING:
+            return None
+        columns = np.linalg.solve(own.T, self.covariance[:, place].T).T
+        return np.asarray(columns.T @ self.at.precision @ columns)
 
     def with_factors(self, k: Table, h: Table) -> tuple[Table, Table]:
         """Mean and covariance of all coordinates, with other factors for them."""
@@ -162,6 +181,20 @@ def _varying(numbers: Numbers, statistics: Statistics) -> Table:
     found += numbers.total_deviation**2 * np.outer(statistics.mean, statistics.mean)
     found[np.diag_indices_from(found)] += numbers.variances + _TINY * np.trace(found)
     return found
+
+
+def own_scores(numbers: Numbers, here: Linear, places: NDArray[np.intp]) -> tuple[Table, Table]:
+    """What some sums alone say about their own coordinates, all others held: score and precision.
+
+    Not the same as those entries of the score of all sums, which know of the other sums, too.
+    """
+    block = np.ix_(places, places)
+    sampling = here.sampling[block]
+    gap = (numbers.sums - numbers.total * here.statistics.mean)[places]
+    varying = _varying(numbers, here.statistics)[block]
+    moved = here.statistics.correction * solve(varying, sampling).T
+    precision = moved @ sampling
+    return moved @ gap, (precision + precision.T) / 2
 
 
 def laplace_scores(numbers: Numbers, here: Linear) -> Table:

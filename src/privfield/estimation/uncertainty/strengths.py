@@ -124,7 +124,7 @@ class Edges(Stamped, Sequence[EdgeInterval]):
 
     def _repr_html_(self) -> str:
         order = sorted(self.rows, key=lambda row: (_rank(row.verdict), -abs(row.estimate)))
-        rows = [(r.first, r.second, r.estimate, r.low, r.high, r.verdict) for r in order]
+        rows = [(r.first, r.second, *_numbers(r), r.verdict) for r in order]
         head = ("first", "second", "estimate", "low", "high", "verdict")
         title = f"{self._counts()}. {self.note}".removesuffix(". ")
         return table_html(self._headed(title), head, rows)
@@ -132,6 +132,8 @@ class Edges(Stamped, Sequence[EdgeInterval]):
     def _counts(self) -> str:
         counts = ", ".join(f"{self.count(v):,} {v}" for v in VERDICTS if self.count(v))
         counts = counts if self.known else "no interval is known for this method"
+        if self.known and self.pairs and not self.rows:  # not "nothing is related"
+            counts += ". No pair was measured, so none is listed; there may be links all the same"
         return f"{counted(self.pairs, 'pair')} of variables: {counts}"
 
     @property
@@ -382,3 +384,8 @@ def trend(first: int, second: int) -> Table:
         score = np.linspace(-1, 1, levels)
         parts.append(contrasts(levels).T @ score / (score @ score))
     return np.outer(*parts).ravel()
+
+
+def _numbers(row: EdgeInterval) -> tuple[float | str | None, ...]:
+    """Estimate and ends, for eyes: of a pair that was not measured, they would be noise."""
+    return ("", "", "") if row.verdict == VERDICTS[-1] else (row.estimate, row.low, row.high)

@@ -14,6 +14,7 @@ _CHAINS = 1024
 _BLOCK = 64  # variables
 _BURN_IN, _THIN = 150, 8  # sweeps of short chains
 _CELLS = 1 << 19  # chains × variables
+_KEPT = 8  # sweeps whose states are remembered
 WORK = 1.2e10  # multiplications that one call should not exceed by much
 
 
@@ -22,9 +23,13 @@ class Engine(Protocol):
 
     count: int
     states: NDArray[np.float32]
+    recent: list[NDArray[np.int8]]
 
     def moments(self, joint: Table, sweeps: int) -> Table:
         """The joint matrix of moments; `count` states are drawn in each sweep."""
+
+    def halves(self, joint: Table, sweeps: int) -> tuple[Table, Table]:
+        """The same twice, with independent errors."""
 
     def sweeps(self, wanted: float, least: int, most: int) -> int:
         """How many sweeps draw `wanted` states in all, within reason."""
@@ -39,21 +44,37 @@ class Chains:
         self._rng = rng
         self.states = np.empty((variables, self.count), np.float32)
         self.states[:] = 2 * rng.integers(0, 2, self.states.shape) - 1
+        self.recent: list[NDArray[np.int8]] = []  # states of the last sweeps of the last call
 
     def moments(self, joint: Table, sweeps: int) -> Table:
         """The joint matrix of moments, averaged over all chains and sweeps."""
+        return self._average(joint, sweeps, [slice(None)])[0]
+
+    def halves(self, joint: Table, sweeps: int) -> tuple[Table, Table]:
+        """The same of either half of the chains, whose errors are independent."""
+        half = self.count // 2
+        one, two = self._average(joint, sweeps, [slice(half), slice(half, 2 * half)])
+        return one, two
+
+    def _average(self, joint: Table, sweeps: int, parts: list[slice]) -> list[Table]:
         states = self.states
         weights = np.ascontiguousarray(joint[1:, 1:], np.float32)
         field = joint[0, 1:].astype(np.float32)
         p = len(field)
-        sums, ones = np.zeros((p, p)), np.zeros(p)
-        for _ in range(sweeps):
+        found = [np.zeros((p + 1, p + 1)) for _ in parts]
+        self.recent = []
+        for number in range(sweeps):
             sweep(states, weights, field, self._rng)
-            sums += states @ states.T
-            ones += states.sum(axis=1)
-        found = np.eye(p + 1)
-        found[1:, 1:] = sums / (sweeps * self.count)
-        found[0, 1:] = found[1:, 0] = ones / (sweeps * self.count)
+            if number >= sweeps - _KEPT:
+                self.recent.append(states.astype(np.int8))
+            for sums, part in zip(found, parts, strict=True):
+                own = states[:, part]
+                sums[1:, 1:] += own @ own.T
+                sums[0, 1:] += own.sum(axis=1)
+        for sums, part in zip(found, parts, strict=True):
+            sums /= sweeps * len(range(self.count)[part])
+            sums[1:, 0] = sums[0, 1:]
+            np.fill_diagonal(sums, 1.0)
         return found
 
     def sweeps(self, wanted: float, least: int, most: int) -> int:

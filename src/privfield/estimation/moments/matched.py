@@ -1,0 +1,108 @@
+"""Is an estimate from moments solved, and does it agree with what was released?
+
+Both questions look at released numbers and the model alone. Moments of chains scatter; two halves
+of the chains scatter independently, so that the product of what they leave over estimates its
+square without that scatter.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections import Counter
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+
+from privfield.estimation.moments.newton import Matching
+from privfield.inference.factors import Table
+from privfield.models.ising import IsingModel
+from privfield.privacy.noise import NoiseLaw
+
+_UNSOLVED = 1.0  # squared, per effective parameter: beyond, it is off by more than noise is
+_CHANCE = 4.0  # standard deviations of what chains say of it
+_STATES, _MOST_SWEEPS = 10, 200  # states per 1/variance of a released moment; sweeps
+_FALSE_ALARM = 1e-4  # that any released number is as far from its expectation
+
+
+@dataclass(frozen=True, eq=False)
+class Check:
+    """How far the equations are from solved, and which variables the model contradicts."""
+
+    converged: bool
+    residual: float
+    contradicted: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Matched:
+    """A fitted Ising model, and how it came about: as `Shrunk` of tables.
+
+    `residual` is how far the equations are from solved, in standard deviations per effective
+    parameter; `converged` says whether that is near enough. `steps` counts rounds of the solver.
+    `contradicted` names variables whose released moments are farther from the model's than noise
+    and sampling explain, those with most such moments first.
+    """
+
+    model: IsingModel
+    converged: bool
+    residual: float
+    steps: int
+    contradicted: tuple[str, ...]
+
+    def tell_if_wrong(self) -> None:
+        """Warn where the model must not be trusted; depends on released numbers only."""
+        if self.contradicted:
+            names = ", ".join(map(repr, self.contradicted[:5]))
+            more = len(self.contradicted) - 5
+            warnings.warn(
+                f"The estimate did not converge: the model contradicts released moments of {names}"
+                f"{f' and {more} more' if more > 0 else ''} by more than noise explains. Do not "
+                "trust its weights. Fewer variables, or leaving out those that say nearly the "
+                "same as others, would help.",
+                stacklevel=4,
+            )
+        elif not self.converged:
+            warnings.warn(
+                f"The estimate did not converge: it is off by {self.residual:.2g} standard "
+                "deviations per parameter. Fewer variables would help.",
+                stacklevel=4,
+            )
+
+
+def check(task: Matching, law: NoiseLaw) -> Check:
+    """Look at the present θ, with moments that its steps did not see."""
+    sweeps = task.chains.sweeps(_STATES / task.scatter, 8, _MOST_SWEEPS)
+    one, two = task.chains.halves(task.theta, sweeps)
+    moments = (one + two) / 2
+    upper = np.triu_indices(len(moments), 1)
+    left, right = (task.gradient(each, task.theta)[upper] for each in (one, two))
+    share = task.shares(moments)[upper]
+    weight = share / task.spread(moments)[upper]
+    scatter = weight * ((left - right) / 2) ** 2  # about the variance of each term
+    effective = max(1.0, float(share.sum()))
+    squared = float((weight * left * right).sum()) / effective
+    chance = _CHANCE * math.sqrt(2 * float((scatter**2).sum())) / effective
+    return Check(
+        squared <= _UNSOLVED + chance, math.sqrt(max(squared, 0.0)), _far(task, law, one, two)
+    )
+
+
+def _far(task: Matching, law: NoiseLaw, one: Table, two: Table) -> tuple[int, ...]:
+    """Variables with released moments that neither noise nor sampling nor chains explain."""
+    upper = np.triu_indices(len(one), 1)
+    moments = (one + two) / 2
+    level = 1 - _FALSE_ALARM / len(upper[0])
+    normal = NormalDist().inv_cdf((1 + level) / 2)
+    sampling = np.maximum(1 - moments**2, 1 / task.rows)[upper] / task.rows
+    expected = np.maximum(1 - moments**2, 0.0)[upper]
+    apart = (one - two)[upper] ** 2 / 4
+    chains = expected * float(apart.sum()) / max(float(expected.sum()), 1e-300)
+    if law.name in ("laplace", "discrete-laplace"):
+        limit = law.margin(level) / task.rows + normal * np.sqrt(sampling + chains)
+    else:
+        limit = normal * np.sqrt(sampling + chains + (law.deviation / task.rows) ** 2)
+    far = np.abs(task.residual(moments))[upper] > limit
+    named = Counter(int(v) for end in upper for v in end[far] if v > 0)
+    return tuple(v - 1 for v, _ in named.most_common())
