@@ -4,10 +4,10 @@
 
 `fig1`, `fig2`, `fig3a` make one figure, `unfiltered` the comparison of exact and loopy inference on
 Erdős–Rényi graphs as they come, `consistency` naive MLE against Proposition 4; `psgd` adds private
-SGD to Figure 2, and `printed` the paper's own EM at its best stop. Every fit is kept in
-results.json beside the figures: what is there is not computed again, and a study that was
-interrupted goes on where it stopped. Populations and noise are drawn by numpy from fixed seeds:
-nothing here is private.
+SGD to Figure 2, `why` changes its settings one at a time, and `printed` adds the paper's own EM at
+its best stop. Every fit is kept in results.json beside the figures: what is there is not computed
+again, and a study that was interrupted goes on where it stopped. Populations and noise are drawn by
+numpy from fixed seeds: nothing here is private.
 """
 
 from __future__ import annotations
@@ -36,10 +36,12 @@ from bernstein_drawing import (
     name_style,
     pyplot,
     save,
+    table_row,
 )
 from bernstein_figure1 import figure1
-from bernstein_psgd import private_sgd
+from bernstein_psgd import CHANGES, changed, private_sgd
 from bernstein_setting import METHODS, Cell, Results, fit, treewidth
+from small_runs import folder_for
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "figures" / "bernstein"
 PSGD_MOST = 100_000  # people
@@ -73,7 +75,24 @@ def psgd(study: Study) -> None:
     """Private SGD where its tuning takes minutes, not hours."""
     for cell in study.cells():
         if cell.people <= PSGD_MOST:
-            private_sgd(study.results, cell)
+            private_sgd(study.results, cell, study.populations, study.replications)
+
+
+def why(study: Study) -> str:
+    """Private SGD with one setting changed, against CGM and naive MLE on the same populations."""
+    people, epsilon = min(10_000, study.sizes[-1]), study.epsilons[-1]
+    cells = [Cell(graph, people, epsilon, levels=study.levels) for graph in GRAPHS]
+    rows = [f"| changed | {' | '.join(GRAPHS)} |", "|---|" + "---:|" * len(GRAPHS)]
+    for name in CHANGES:
+        found = [changed(study.results, cell, name, study.populations) for cell in cells]
+        rows.append(table_row(name, [np.median(kl) for kl in found]))
+    for method in ("CGM", "naive MLE", "auto, Gaussian"):
+        found = []
+        for cell in cells:
+            own = [replace(cell, population=k) for k in range(study.populations)]
+            found.append([fit(study.results, method, each)[0] for each in own])
+        rows.append(table_row(f"*{method}*", [np.median(kl) for kl in found]))
+    return "\n".join(rows)
 
 
 def printed(study: Study) -> None:
@@ -81,9 +100,10 @@ def printed(study: Study) -> None:
 
     A round moves a log-potential by ε/|C| at most, so that a small ε takes thousands of rounds.
     """
-    for cell in study.cells():
-        if cell.people <= PSGD_MOST and cell.epsilon >= PRINTED_LEAST:
-            fit(study.results, PRINTED, cell)
+    for replication, population in product(range(study.replications), range(study.populations)):
+        for cell in study.cells(population, replication):
+            if cell.people <= PSGD_MOST and cell.epsilon >= PRINTED_LEAST:
+                fit(study.results, PRINTED, cell)
 
 
 def common(method: str, cell: Cell) -> Cell:
@@ -323,6 +343,16 @@ def figure3a(study: Study) -> str:
 # -- drawing and writing ---------------------------------------------------------------------------
 
 
+PARTS = {
+    "fig1": figure1,
+    "fig3a": figure3a,
+    "unfiltered": unfiltered,
+    "consistency": figure_consistency,
+    "why": why,
+    "fig2": figure2,
+}
+
+
 def main() -> None:
     """Run what is asked, and print its tables."""
     parser = argparse.ArgumentParser(
@@ -330,14 +360,15 @@ def main() -> None:
     )
     parser.add_argument(
         "what",
-        choices=("fig1", "fig2", "fig3a", "unfiltered", "consistency", "psgd", "printed", "all"),
+        choices=(*PARTS, "psgd", "printed", "all"),
     )
-    parser.add_argument("--out", type=Path, default=FOLDER, help="where figures and results go")
+    parser.add_argument("--out", type=Path, help="where figures and results go (docs; quick: new)")
     parser.add_argument("--replications", type=int, default=5, help="at most, in figure 2 (5)")
     parser.add_argument("--populations", type=int, default=POPULATIONS, help="at most (5)")
     parser.add_argument("--methods", nargs="+", choices=REPLICATIONS, default=[*REPLICATIONS])
     parser.add_argument("--quick", action="store_true", help="a few small trials, to try it out")
     chosen = parser.parse_args()
+    chosen.out = folder_for(parser, chosen.out, FOLDER, chosen.quick)
     chosen.out.mkdir(parents=True, exist_ok=True)
     results = Results(chosen.out / "results.json", ABOUT)
     study = Study(
@@ -351,14 +382,12 @@ def main() -> None:
         small = {"sizes": (1_000, 3_000), "epsilons": (1.0,), "levels": 3}
         study = replace(study, populations=1, replications=1, **small)
     warnings.filterwarnings("ignore", "Loopy belief propagation did not converge")
-    parts = {"fig1": figure1, "fig3a": figure3a, "unfiltered": unfiltered}
-    parts["consistency"] = figure_consistency
     try:
         if chosen.what in ("psgd", "all"):
             psgd(study)
         if chosen.what in ("printed", "all"):
             printed(study)
-        for name, make in {**parts, "fig2": figure2}.items():
+        for name, make in PARTS.items():
             if chosen.what in (name, "all"):
                 print(f"\n## {name}\n\n{make(study)}")
     finally:

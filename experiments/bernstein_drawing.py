@@ -18,7 +18,7 @@ REPLICATIONS = {  # of each population
     "CGM": 5,
     "naive MLE": 5,
     "auto": 5,
-    "naive MLE, tuned": 1,
+    "naive MLE, tuned": 5,
     "NLBP, loopy": 5,
     "auto, Gaussian": 5,
 }

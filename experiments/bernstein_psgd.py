@@ -13,20 +13,48 @@ import privfield as pf
 from privfield.estimation.trajectories import mrf_from_sgd
 from privfield.learners.sgd import calm_pace, start_norm
 
-POPULATIONS = 5
-REPLICATIONS = 5  # of each population, as in the paper
 AVERAGES = (0.0, 0.25, 0.5, 1.0)
 _TUNED_ON = 5  # a population that no other method sees
 _SAMPLE = 10_000  # rows that a step reads, where there are more
 Settings = dict[str, Any]
+CHANGES: dict[str, Settings] = {  # factors; δ as it is
+    "nothing": {},
+    "steps × 4": {"steps": 4},
+    "steps × 1/4": {"steps": 1 / 4},
+    "steps × 1/10": {"steps": 1 / 10},
+    "rate × 4": {"learning_rate": 4},
+    "rate × 1/4": {"learning_rate": 1 / 4},
+    "rate × 1/10": {"learning_rate": 1 / 10},
+    "clip × 2": {"clip": 2},
+    "clip × 1/10": {"clip": 1 / 10},
+    "1% samples": {"sampling_rate": 1 / 100},
+    "δ = 1e-10": {"delta": 1e-10},
+    "δ = 1e-20": {"delta": 1e-20},
+}
 
 
-def private_sgd(results: Results, setting: Cell) -> None:
-    """Tune on one population, then run on five others."""
+def private_sgd(results: Results, setting: Cell, populations: int, replications: int) -> None:
+    """Tune on one population, then run on others, several times on each."""
     settings = tune(results, setting)
-    for replication, population in product(range(REPLICATIONS), range(POPULATIONS)):
+    for replication, population in product(range(replications), range(populations)):
         cell = replace(setting, population=population, replication=replication)
         results.fit("PSGD", cell, lambda cell=cell: _trial(cell, settings))
+
+
+def changed(results: Results, setting: Cell, name: str, populations: int) -> list[float]:
+    """KL on each population with one thing changed from the tuned settings."""
+    settings = tune(results, setting)
+    other = {key: factor * settings[key] for key, factor in CHANGES[name].items()}
+    other |= {key: value for key, value in CHANGES[name].items() if key == "delta"}
+    if "steps" in other:
+        other["steps"] = max(1, round(other["steps"]))
+    place = f"{setting.graph} {setting.people} {setting.epsilon:g} {setting.levels}"
+
+    def work() -> list[float]:
+        cells = [replace(setting, population=k) for k in range(populations)]
+        return [_trial(cell, {**settings, **other})[0] for cell in cells]
+
+    return list(results.get(f"PSGD, changed | {place} | {name} x{populations}", work))
 
 
 def tune(results: Results, setting: Cell) -> Settings:
@@ -71,7 +99,7 @@ def _try(cell: Cell, rate: int, steps: int) -> Settings:
 def _learner(cell: Cell, settings: Settings, seed: int) -> pf.SGDLearner:
     names = ("steps", "learning_rate", "sampling_rate", "clip", "average")
     return pf.SGDLearner(
-        pf.ApproxDP(cell.epsilon, 1 / cell.people),
+        pf.ApproxDP(cell.epsilon, settings["delta"]),
         schema=cell.truth.schema,
         cliques=cell.truth.cliques,
         declared_rows=cell.people,

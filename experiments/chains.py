@@ -8,7 +8,7 @@ The wifi data of the paper were never published. `figure` and `limit` use the MS
 sequences of the UCI archive instead (989,818 sessions, 17 states; a session is a person here); give
 the path of the zip, or put it at ../shared/data/msnbc990928.zip. Every fourth session is kept back.
 Noise is drawn afresh in every run. What `figure` computed is kept in chains.json, beside the
-figure, and not computed again; `--sessions 300 --out FOLDER` tries it out.
+figure, and not computed again; `--sessions 300` tries it out.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from small_runs import folder_for
 
 import privfield as pf
 from privfield.data.sequences.read import SequenceSource, StateSet
@@ -317,10 +318,9 @@ def main() -> None:
     parser.add_argument("path", nargs="?", type=Path, default=MSNBC)
     parser.add_argument("--trials", type=int, default=10)
     parser.add_argument("--sessions", type=int, help="of the figure (all)")
-    parser.add_argument("--out", type=Path, default=FIGURES, help="where the figure goes")
+    parser.add_argument("--out", type=Path, help="where the figure goes (docs; few sessions: new)")
     chosen = parser.parse_args()
-    if chosen.sessions and chosen.out == FIGURES:
-        parser.error("--sessions asks for --out: its numbers are not for the page")
+    chosen.out = folder_for(parser, chosen.out, FIGURES, chosen.sessions is not None)
     if chosen.what == "compare":
         compare(chosen.trials)
     elif chosen.what == "limit":

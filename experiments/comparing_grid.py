@@ -1,12 +1,13 @@
 """How often `pf.compare` says that links differ where they do not, over the grid of `calibration`.
 
     python experiments/comparing_grid.py run sizes.jsonl --studies 600 --seconds 3000
-    python experiments/comparing_grid.py page sizes.jsonl      # the table for the guide
+    python experiments/comparing_grid.py page sizes.jsonl --into docs/guide/comparing-groups.md
 
 Two groups have the same links and thresholds of their own. A cell is a true model, the people of
 each group, a budget and a way to measure, as in `calibration`; items on a scale have cells of their
 own. All cells have their turn, so that a run that is cut off has studies of each; it goes on where
-it stopped. `--only tables` is for cells that say so.
+it stopped. `--only tables` is for cells that say so. Lines with `former` are of a law since
+changed: their rows have a star.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import argparse
 import json
 import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -45,6 +47,14 @@ TABLES = [  # graph, variables, weight, share, people, (ε, δ), adjacency, way,
     ("ring", 5, 0.4, 0.03, 5_000, (1, _DELTA), "replace-one", "tables", 4),
     ("none", 5, 0.1, 0.5, 10_000, (0.3, _DELTA), "add-remove", "tables", 5),
     ("sparse", 5, 0.8, 0.5, 1_000, (0.3, _DELTA), "add-remove", "tables", 3),
+    ("ring", 5, 0.4, 0.5, 1_000, (3, _DELTA), "replace-one", "tables", 3),
+    ("ring", 5, 0.4, 0.5, 1_000, (1, 0), "replace-one", "tables", 3),
+    ("tree", 5, 0.8, 0.5, 50_000, (3, _DELTA), "replace-one", "tables", 3),
+    ("none", 5, 0.1, 0.03, 1_000, (1, _DELTA), "replace-one", "tables", 3),
+    ("sparse", 5, 0.8, 0.5, 1_000, (1, _DELTA), "replace-one", "tables", 4),
+    ("ring", 5, 0.4, 0.5, 10_000, (1, 0), "add-remove", "tables", 4),
+    ("ring", 5, 0.4, 0.5, 1_000, (1, _DELTA), "replace-one", "tables", 5),
+    ("tree", 5, 0.4, 0.03, 10_000, (3, 0), "add-remove", "tables", 5),
     ("ring", 10, 0.4, 0.5, 10_000, (1, _DELTA), "add-remove", "selection", 2),
     ("ring", 10, 0.4, 0.2, 1_000, (1, _DELTA), "replace-one", "selection", 2),
     ("sparse", 5, 0.8, 0.5, 1_000, (1, _DELTA), "replace-one", "selection", 2),
@@ -66,6 +76,10 @@ CELLS = [*TABLES, *ITEMS]
 _OWN = 0.2  # deviation of thresholds of a group from those of the model
 _SIZE, _WITHIN = 0.05, 0.01
 _ROUNDS = 24  # in which all cells have their turn
+_HEAD = (
+    "| links | variables | answers | people per group | ε | measured by | studies "
+    "| p < 5% | standard error | p < 10% |"
+)
 
 
 def variables(cell: tuple) -> int:
@@ -139,30 +153,41 @@ def run(path: Path, studies: int, seconds: float, only: str | None) -> None:
                 seen[key] += 1
 
 
-def page(path: Path) -> None:
-    """Bold: a size that is outside 4 to 6% by more than chance explains (two standard errors)."""
+def page(path: Path, guide: Path | None) -> None:
+    """Prints the table, and sums over it; the table takes the place of the former in `guide`."""
     lines = [json.loads(line) for line in path.read_text().splitlines()]
-    print("| links | variables | answers | people per group | ε | measured by | studies ", end="")
-    print("| p < 5% | standard error | p < 10% |")
-    print("|---|---:|---|---:|---|---|" + "---:|" * 4)
+    rows = [_HEAD, "|---|---:|---|---:|---|---|" + "---:|" * 4, *_rows(lines)]
+    print(*rows, sep="\n")
+    if guide is not None:
+        before, rest = guide.read_text().split(_HEAD)
+        after = rest.lstrip("\n").split("\n")
+        while after[0].startswith("|"):
+            del after[0]
+        guide.write_text(before + "\n".join([*rows, *after]))
+    for name, kinds in (("tables and moments", TABLES), ("items", ITEMS), ("all", CELLS)):
+        cells = json.loads(json.dumps(kinds))
+        chances = [x["p"] for x in lines if x["cell"] in cells and x["p"] is not None]
+        below, ten = (sum(chance < size for chance in chances) for size in (_SIZE, 2 * _SIZE))
+        many = max(1, len(chances))
+        print(f"\n{name}: {below} of {len(chances):,}, {below / many:.1%}; {ten / many:.1%} < 10%")
+
+
+def _rows(lines: list[dict]) -> Iterator[str]:
+    """Bold: a size that is outside 4 to 6% by more than chance explains (two standard errors)."""
     for cell in CELLS:
         own = [line for line in lines if line["cell"] == json.loads(json.dumps(cell))]
         chances = np.array([line["p"] for line in own if line["p"] is not None])
         if not len(chances):
             if own:
-                print(f"| {_words(cell)} | {len(own)} | nothing compared | | |")
+                yield f"| {_words(cell)} | {len(own)} | nothing compared | | |"
             continue
         size, error = (chances < _SIZE).mean(), np.sqrt(_SIZE * (1 - _SIZE) / len(chances))
         off = abs(size - _SIZE) > _WITHIN + 2 * error
-        print(
-            f"| {_words(cell)} | {len(chances)} | {f'**{size:.1%}**' if off else f'{size:.1%}'} "
+        star, bold = "*" * any(line.get("former") for line in own), "**" * bool(off)
+        yield (
+            f"| {_words(cell)} | {len(chances):,}{star} | {bold}{size:.1%}{bold} "
             f"| {error:.1%} | {(chances < 2 * _SIZE).mean():.1%} |"
         )
-    for name, kinds in (("tables and moments", TABLES), ("items", ITEMS), ("all", CELLS)):
-        cells = json.loads(json.dumps(kinds))
-        chances = [x["p"] for x in lines if x["cell"] in cells and x["p"] is not None]
-        below = sum(chance < _SIZE for chance in chances)
-        print(f"\n{name}: {below} of {len(chances):,} studies, {below / max(1, len(chances)):.1%}")
 
 
 def _words(cell: tuple) -> str:
@@ -185,11 +210,12 @@ def main() -> None:
     parser.add_argument("--studies", type=int, default=600)
     parser.add_argument("--seconds", type=float, default=float("inf"), help="CPU, of `run`")
     parser.add_argument("--only", choices=["moments", "tables", "selection", "items"])
+    parser.add_argument("--into", type=Path, help="a guide whose table `page` writes anew")
     arguments = parser.parse_args()
     if arguments.what == "run":
         run(arguments.path, arguments.studies, arguments.seconds, arguments.only)
     else:
-        page(arguments.path)
+        page(arguments.path, arguments.into)
 
 
 if __name__ == "__main__":

@@ -10,8 +10,9 @@ six pages, filled up with null. The model is the paper's: p(x) ∝ φ(x₁) ψ(x
 `tune` searches settings of private SGD with the held-out sessions in hand (NOT PRIVATE: private SGD
 at its best), `psgd` and `fits` run the methods, `why` changes settings of private SGD one at a
 time, `draw` draws. Every fit is kept in figure3b.json beside the figure: what is there is not
-computed again, a study that was interrupted goes on. Noise of ChainLearner is drawn afresh;
-private SGD has insecure_seed 0 where it is tuned, 1, 2, … in its runs and 9 in `why`.
+computed again, a study that was interrupted goes on; `--sessions 300` tries it out. Noise of
+ChainLearner is drawn afresh; private SGD has insecure_seed 0 where it is tuned, 1, 2, … in its runs
+and 9 in `why`.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from typing import Any
 
 import numpy as np
 from chains import MSNBC, name_lines, read_msnbc
+from small_runs import folder_for
 
 import privfield as pf
 from privfield.estimation.trajectories import mrf_from_sgd
@@ -380,10 +382,11 @@ def main() -> None:
     )
     parser.add_argument("what", choices=("fits", "tune", "psgd", "why", "draw", "all"))
     parser.add_argument("--data", type=Path, default=MSNBC)
-    parser.add_argument("--out", type=Path, default=FOLDER)
+    parser.add_argument("--out", type=Path, help="where results go (docs; few sessions: new)")
     parser.add_argument("--runs", type=int, default=10, help="at most, of each method and ε")
     parser.add_argument("--sessions", type=int, default=SESSIONS)
     chosen = parser.parse_args()
+    chosen.out = folder_for(parser, chosen.out, FOLDER, chosen.sessions != SESSIONS)
     results = Results(chosen.out / "figure3b.json")
     study = Study(chosen.data, chosen.sessions)
     if chosen.what in ("fits", "all"):

@@ -9,8 +9,8 @@ probability 0.9, by simulation; lower bounds are proved, for probability 2/3.
 
 Rivals see sums of x_i x_j. Selection takes the number of edges as known and picks so many pairs by
 the exponential mechanism; noisy moments take the best threshold as known. zCDP has the ρ that
-gives (ε, δ). The results are kept beside the figure; prints Markdown tables. `--quick` tries it out
-on graphs of four to six variables.
+gives (ε, δ). The results are kept beside the figure, and what is there is not run again; prints
+Markdown tables. `--quick` tries it out on graphs of four to six variables.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from small_runs import folder_for
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "benchmarks"))
@@ -253,8 +254,10 @@ def rivals(p: int, draws: int) -> dict[str, float]:
 
 
 def compute(sizes: dict[str, tuple[int, ...]], kept: Path, pool: int, draws: int) -> dict[str, Any]:
-    """All numbers of these kinds and sizes; other kinds as they were kept."""
+    """All numbers of these kinds and sizes; what was kept from as many runs is not run again."""
     results = json.loads(kept.read_text()) if kept.exists() else {}
+    about = {key: text.format(pool=pool, draws=draws) for key, text in ABOUT.items()}
+    as_many = results.get("about") == about
     start = time.process_time()
     studies: dict[str, Callable[[int], dict[str, float]]] = {
         "ising": lambda p: by_blocks(ising_case(p), (2,) * p, 2, pool) | rivals(p, draws),
@@ -262,12 +265,14 @@ def compute(sizes: dict[str, tuple[int, ...]], kept: Path, pool: int, draws: int
         "triples": lambda p: by_blocks(triple_case(p), (2,) * p, 3, pool),
     }
     if sizes:
-        results["about"] = {key: text.format(pool=pool, draws=draws) for key, text in ABOUT.items()}
+        results["about"] = about
     for kind, chosen in sizes.items():
-        results[kind] = {}
+        results[kind] = known = results.get(kind, {}) if as_many else {}
         for p in chosen:
+            if str(p) in known:
+                continue
             numbers = studies[kind](p)
-            results[kind][str(p)] = {name: float(value) for name, value in numbers.items()}
+            known[str(p)] = {name: float(value) for name, value in numbers.items()}
             kept.write_text(json.dumps(results, ensure_ascii=False, indent=1) + "\n")
             print(f"{time.process_time() - start:.0f} CPU-s: {kind}, p = {p}", file=sys.stderr)
     return results
@@ -372,11 +377,10 @@ def main() -> None:
     parser.add_argument("--kinds", nargs="+", default=[*SIZES], choices=SIZES, help="compute these")
     parser.add_argument("--pool", type=int, default=300, help="independent blocks of each size")
     parser.add_argument("--draws", type=int, default=25, help="tables for each n of the rivals")
-    parser.add_argument("--out", type=Path, default=FIGURES, help="where figure and results go")
+    parser.add_argument("--out", type=Path, help="where figure and results go (docs; quick: new)")
     parser.add_argument("--quick", action="store_true", help="small graphs, to try it out")
     options = parser.parse_args()
-    if options.quick and options.out == FIGURES:
-        parser.error("--quick asks for --out: its numbers are not for the page")
+    options.out = folder_for(parser, options.out, FIGURES, options.quick)
     offered = QUICK_SIZES if options.quick else SIZES
     sizes = {} if options.draw else {kind: offered[kind] for kind in options.kinds}
     pool, draws = (110, 2) if options.quick else (options.pool, options.draws)

@@ -9,6 +9,7 @@ import os
 import re
 import shlex
 import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -138,6 +139,20 @@ def test_every_link_and_picture_of_a_page_leads_somewhere(page):
             assert anchor in [slug(each) for each in headings], target
 
 
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "docs" / "figures").rglob("*.json*")), ids=lambda path: path.name
+)
+def test_raw_results_hold_numbers_only(path):
+    """No infinity and no NaN, which are no JSON and leave holes in a figure."""
+
+    def refuse(name):
+        raise AssertionError(name)
+
+    text = path.read_text()
+    for each in text.splitlines() if path.suffix == ".jsonl" else [text]:
+        json.loads(each, parse_constant=refuse)
+
+
 def run(command, monkeypatch, more=()):
     """Run a script in this process, as `python script arguments` would."""
     script, *arguments = shlex.split(command)[1:]
@@ -162,6 +177,7 @@ BERNSTEIN_PARTS = [  # beside "fig2" and "printed"
     ("unfiltered", "unfiltered.png", "| er-0 |"),
     ("consistency", None, "| er-0 |"),
     ("psgd", None, None),
+    ("why", None, "| steps × 1/10 |"),
 ]
 SMALL = {  # each command of Zhang et al.'s page: what makes it small, what it draws and prints
     "python benchmarks/frank_wolfe.py": ("--quick", None, r"\| 1,000 \| 10 \| [\d.]+ \| "),
@@ -251,11 +267,21 @@ def test_chains_with_few_sessions(command, once, drawn, told, tmp_path, monkeypa
 
 @pytest.mark.parametrize("command", SMALL, ids=lambda command: command.split()[1])
 def test_commands_of_zhang_with_small_settings(command, tmp_path, monkeypatch, capsys):
-    """To the end: the last row of the last table, and the figure, in a folder of its own."""
+    """To the end: the last row of the last table, and the figure, in a folder of its own.
+
+    What goes on from kept results says the same again, though its noise is drawn afresh.
+    """
     more, drawn, told = SMALL[command]
     run(command, monkeypatch, shlex.split(more.format(tmp_path)))
-    assert re.search(told, capsys.readouterr().out)
+    first = capsys.readouterr().out
+    assert re.search(told, first)
     assert drawn is None or (tmp_path / drawn).stat().st_size > 20_000
+    if drawn in ("ising_error.png", "structure_growth.png"):
+        kept = (tmp_path / drawn).with_suffix(".json")
+        stored = kept.read_text()
+        assert "seeds" in json.loads(stored)["about"]
+        run(command, monkeypatch, shlex.split(more.format(tmp_path)))
+        assert capsys.readouterr() == (first, "") and kept.read_text() == stored
 
 
 @pytest.mark.parametrize("studies", PRISING_STUDIES)
@@ -336,6 +362,57 @@ def test_information_of_laplace_noise_on_a_normal_count(spread):
     held = density > 1e-12
     found = (slope[held] ** 2 / density[held]).sum() * step
     assert 1 / (spread**2 + 2) < found < 1 / (spread**2 + 1)
+
+
+SMALL_RUNS = [  # script, what makes it small, folder below docs/figures
+    ("bernstein.py", ["fig1", "--quick"], "bernstein"),
+    ("prising/figures.py", ["beta", "--quick"], "prising"),
+    ("prising/check.py", ["--quick"], "prising"),
+    ("mobility.py", ["all", "--sessions", "300"], "bernstein"),
+    ("chains.py", ["figure", "--sessions", "300"], ""),
+    ("structure_growth.py", ["--quick"], ""),
+]
+
+
+class Placed(Exception):
+    """The command knows where its results would go."""
+
+
+@pytest.mark.parametrize(("script", "small", "page"), SMALL_RUNS, ids=lambda each: str(each))
+def test_small_settings_never_write_over_the_figures(
+    script, small, page, tmp_path, monkeypatch, capsys
+):
+    """Without --out a new folder, with the page's own folder a refusal; the page otherwise."""
+    monkeypatch.syspath_prepend(str(ROOT / "experiments"))
+    import small_runs
+
+    def placed(*given):
+        raise Placed(real(*given))
+
+    real = small_runs.folder_for
+    monkeypatch.setattr(small_runs, "folder_for", placed)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    folder = ROOT / "docs" / "figures" / page
+    command = f"python experiments/{script}"
+    with pytest.raises(Placed) as caught:
+        run(command, monkeypatch, small)
+    (found,) = caught.value.args
+    assert found.parent == tmp_path and found.is_dir() and str(found) in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        run(command, monkeypatch, [*small, "--out", folder])
+    assert "--out" in capsys.readouterr().err
+    whole = [each for each in small if each not in ("--quick", "--sessions", "300")]
+    with pytest.raises(Placed) as caught:
+        run(command, monkeypatch, whole)
+    assert caught.value.args == (folder,)
+
+
+def test_the_small_figure_of_ising_models_is_not_that_of_the_page(monkeypatch, capsys):
+    command = "python benchmarks/ising.py growth --figure docs/figures/ising_error.png"
+    monkeypatch.chdir(ROOT)
+    with pytest.raises(SystemExit):
+        run(command, monkeypatch, ["--quick"])
+    assert "--figure" in capsys.readouterr().err
 
 
 class Accepted(Exception):

@@ -33,6 +33,7 @@ from setting import (
     stand_in,
     studies,
 )
+from small_runs import folder_for
 
 from privfield.mechanisms.peers.as_printed import printed_constants, printed_runs
 
@@ -206,10 +207,9 @@ def main():
     parser.add_argument("--copies", type=int, default=4)
     parser.add_argument("--large", type=int, default=60_000, help="edges of what is run once")
     parser.add_argument("--quick", action="store_true", help="small networks, to try it out")
-    parser.add_argument("--out", type=Path, default=FOLDER, help="where copies are kept")
+    parser.add_argument("--out", type=Path, help="where copies are kept (docs; quick: new)")
     given = parser.parse_args()
-    if given.quick and given.out == FOLDER:
-        parser.error("--quick asks for --out: its copies are not for the page")
+    given.out = folder_for(parser, given.out, FOLDER, given.quick)
     copies, path = 1 if given.quick else given.copies, given.out / KEPT
     compute(given.studies, copies, given.large, path, given.quick)
     if THEIRS.exists():

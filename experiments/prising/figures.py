@@ -19,11 +19,13 @@ import networkx as nx
 import numpy as np
 from runs import HATS, Plan, compute, compute_cost
 from setting import ROOT, bench, stand_in, stand_in_outcomes
+from small_runs import folder_for
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
+FOLDER = ROOT / "docs" / "figures" / "prising"
 GREY, ORANGE, GOLD, BLUE = "#444444", "#D55E00", "#E69F00", "#0072B2"
 STYLES = {  # told apart in grey as well: by marker and dash
     "mple": {"color": GREY, "ls": ":", "marker": "D", "label": "non-private MPLE"},
@@ -64,7 +66,9 @@ def line(axis, xs, rows, label=None, band=None, **style):
     style = {key: value for key, value in style.items() if key != "label"}
     axis.plot(xs, rows, ms=4, lw=1.4, **style)
     if band is not None:
-        low, high = np.maximum(np.array(rows) - band, 1e-12), np.array(rows) + band
+        low, high = np.array(rows) - band, np.array(rows) + band
+        axis.__dict__.setdefault("_lows", []).extend([*rows, *low[low > 0]])
+        low = np.maximum(low, 1e-12)
         axis.fill_between(xs, low, high, color=style["color"], alpha=0.15, lw=0)
     if label:
         names = axis.__dict__.setdefault("_names", [])
@@ -82,6 +86,8 @@ def name_lines(axis, room=1.45):
     names = [name for name in every if name[1] == right]
     low, high = axis.get_ylim()
     logs = axis.get_yscale() == "log"
+    if logs and low < 1e-9:  # a band that holds 0 goes to the bottom, wherever that is
+        low = 0.6 * min(axis.__dict__["_lows"])
     if logs and len(names) < len(every):
         low *= (low / high) ** 0.08  # room for a name below
     scale = math.log if logs else float
@@ -397,8 +403,9 @@ def main(arguments=None):
     parser.add_argument("figure", choices=[*FIGURES, "all"])
     parser.add_argument("--quick", action="store_true", help="tiny settings, to try the program")
     parser.add_argument("--cache", type=Path, help="a folder that keeps simulated curves")
-    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "figures" / "prising")
+    parser.add_argument("--out", type=Path, help="where figures go (docs; quick: new)")
     given = parser.parse_args(arguments)
+    given.out = folder_for(parser, given.out, FOLDER, given.quick)
     given.out.mkdir(parents=True, exist_ok=True)
     plan = Plan.small(given.out) if given.quick else Plan(out=given.out, cache=given.cache)
     for name in FIGURES if given.figure == "all" else [given.figure]:

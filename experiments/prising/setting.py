@@ -16,7 +16,7 @@ from privfield.inference.sampling import sample_network
 from privfield.mechanisms.peers.as_printed import printed_constants, printed_noise, printed_runs
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.append(str(ROOT / "benchmarks"))
+sys.path += [str(ROOT / "benchmarks"), str(ROOT / "experiments")]
 import peer as bench  # noqa: E402
 
 CRITICAL = (0.85, 1.15)  # around β = 1, dense random graphs take longer to forget their start
