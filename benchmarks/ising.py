@@ -4,7 +4,8 @@
     python benchmarks/ising.py accuracy        # or growth, crossover, speed
     python benchmarks/ising.py growth --figure docs/figures/ising_error.png
 
-With `--quick`, accuracy and growth are tried out on few rows.
+What `growth` computed is kept beside its figure, ising_error.json, and not computed again: a run
+that was interrupted goes on. With `--quick`, accuracy and growth are tried out on few rows.
 
 Data are cycles of weights ±0.4. The error is max |Ŵ − W|. The rival in speed lives in a
 virtual environment of its own, made on the first run under the folder given by --rivals.
@@ -26,6 +27,7 @@ from typing import Any
 import numpy as np
 
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "figures" / "ising_error.png"
 LEARNERS = {
     "non-private MLE": ("moments", None),
     "moments": ("moments", "proved"),
@@ -103,7 +105,43 @@ QUICK_GROWTH: Mapping[str, Sequence[float]] = {
 }
 
 
+ABOUT = {
+    "command": "python benchmarks/ising.py growth --figure docs/figures/ising_error.png",
+    "errors": "by learner, p, n and ρ: max |Ŵ − W| of each run; cycles of weights ±0.4",
+    "seeds": "models and rows: numpy default_rng([p, n]); noise afresh",
+}
+
+
+class Kept:
+    """Errors of every run, in a file beside the figure."""
+
+    def __init__(self, path: Path | None, runs: int) -> None:
+        self.path, self.runs = path, runs
+        known = path is not None and path.exists()
+        self.errors = json.loads(path.read_text())["errors"] if path and known else {}
+
+    def means(self, names: Sequence[str], p: int, n: int, rho: float) -> dict[str, float]:
+        """The mean error of each learner; computed if there are not as many runs."""
+        keys = {name: f"{name}, p = {p}, n = {n}, ρ = {rho:g}" for name in names}
+        missing = [name for name in names if len(self.errors.get(keys[name], ())) != self.runs]
+        for name, found in errors(missing, p, n, rho, self.runs).items():
+            self.errors[keys[name]] = [float(f"{each:.4g}") for each in found]
+        if missing and self.path is not None:
+            from privfield.files import write_whole
+
+            lines = [
+                f"{json.dumps(key, ensure_ascii=False)}: {each}"
+                for key, each in self.errors.items()
+            ]
+            about = json.dumps({**ABOUT, "runs": self.runs}, ensure_ascii=False)
+            text = f'{{"about": {about},\n"errors": {{\n' + ",\n".join(lines) + "}}\n"
+            with write_whole(self.path) as file:
+                file.write(text.encode())
+        return {name: float(np.mean(self.errors[key])) for name, key in keys.items()}
+
+
 def growth(runs: int, figure: Path | None, grid: Mapping[str, Sequence[float]] = GROWTH) -> None:
+    kept = Kept(figure and figure.with_suffix(".json"), runs)
     panels: list[tuple[str, list[float], dict[str, list[float]]]] = []
     for what in ("n", "ρ", "p"):
         values = grid[what]
@@ -111,21 +149,21 @@ def growth(runs: int, figure: Path | None, grid: Mapping[str, Sequence[float]] =
         for value in values:
             p, n, rho = (10, 10_000, 0.05)
             p, n, rho = {"n": (p, value, rho), "ρ": (p, n, value), "p": (value, n, rho)}[what]
-            for name, found in errors(list(SHOWN), int(p), int(n), rho, runs).items():
-                curves[name].append(float(np.mean(found)))
+            for name, mean in kept.means(SHOWN, int(p), int(n), rho).items():
+                curves[name].append(mean)
         panels.append((what, [float(v) for v in values], curves))
         print(f"\nmax |Ŵ − W| by {what} (else p = 10, n = 10,000, ρ = 0.05); mean of {runs}\n")
         print(f"| {what} |", " | ".join(SHOWN), "|\n|---:|" + "---:|" * len(SHOWN))
         for k, value in enumerate(values):
             line = [f"{value:g}", *(f"{curves[name][k]:.4f}" for name in SHOWN)]
             print("|", " | ".join(line), "|", flush=True)
-    needed = rows_needed(runs, [int(p) for p in grid["p of rows needed"]])
+    needed = rows_needed(kept, [int(p) for p in grid["p of rows needed"]])
     if figure is not None:
-        draw(panels, needed, figure)
+        draw(panels, needed, figure, runs)
 
 
 def rows_needed(
-    runs: int, sizes: Sequence[int], goal: float = 0.2, rho: float = 0.05
+    kept: Kept, sizes: Sequence[int], goal: float = 0.2, rho: float = 0.05
 ) -> dict[str, list[float]]:
     """The n at which the mean error crosses `goal`, between points of a grid of factors √2."""
     found: dict[str, list[float]] = {"moments": [], "frank-wolfe": []}
@@ -133,16 +171,16 @@ def rows_needed(
     print("| p | moments | frank-wolfe |\n|---:|---:|---:|")
     for p in sizes:
         for name, values in found.items():
-            values.append(crossing(name, p, rho, goal, runs))
+            values.append(crossing(kept, name, p, rho, goal))
         print(f"| {p} | " + " | ".join(f"{v[-1]:,.0f}" for v in found.values()) + " |", flush=True)
     return {"p": [float(p) for p in sizes], **found}
 
 
-def crossing(name: str, p: int, rho: float, goal: float, runs: int) -> float:
+def crossing(kept: Kept, name: str, p: int, rho: float, goal: float) -> float:
     n = before = 40.0 * p
     last = math.inf
     while n < 10**6:
-        mean = float(np.mean(errors([name], p, int(n), rho, runs)[name]))
+        mean = kept.means([name], p, int(n), rho)[name]
         if mean <= goal:
             if math.isinf(last):
                 return n
@@ -152,27 +190,29 @@ def crossing(name: str, p: int, rho: float, goal: float, runs: int) -> float:
     return math.nan
 
 
-def draw(panels: list[Any], needed: dict[str, list[float]], path: Path) -> None:
+def draw(panels: list[Any], needed: dict[str, list[float]], path: Path, runs: int) -> None:
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
     from matplotlib.ticker import FuncFormatter, NullFormatter
 
-    colours = dict(zip(SHOWN, ("#555555", "#0072B2", "#E69F00"), strict=True))
+    colours = dict(zip(SHOWN, ("#222222", "#0072B2", "#E69F00"), strict=True))
+    forms = dict(zip(SHOWN, ("D--", "s-", "o-."), strict=True))  # told apart in grey as well
     figure, axes = plt.subplots(1, 4, figsize=(13, 3.6), layout="constrained")
     labels = {"n": "rows n", "ρ": "budget ρ", "p": "variables p"}
     for axis, (what, values, curves) in zip(axes, panels, strict=False):
         for name in SHOWN:
-            axis.plot(values, curves[name], "o-", ms=4, color=colours[name], label=name)
+            axis.plot(values, curves[name], forms[name], ms=4.5, color=colours[name], label=name)
         axis.set(xscale="log", yscale="log", xlabel=labels[what], ylim=(0.008, 0.6))
         axis.set_yticks([0.01, 0.03, 0.1, 0.3], ["0.01", "0.03", "0.1", "0.3"])
         axis.yaxis.set_minor_formatter(NullFormatter())
     axes[0].set_ylabel("max |Ŵ − W|")
-    axes[0].legend(frameon=False, fontsize=8, loc="lower left")
+    handles, names = axes[0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside upper right", ncols=3, frameon=False, fontsize=9)
     last, sizes = axes[3], np.array(needed["p"])
     for name in ("moments", "frank-wolfe"):
-        last.plot(sizes, needed[name], "o-", ms=4, color=colours[name])
+        last.plot(sizes, needed[name], forms[name], ms=4.5, color=colours[name])
     logs = np.log(2 * sizes) / np.log(2 * sizes[0])
     for name, text, shape in (
         ("frank-wolfe", "√p", np.sqrt(sizes / sizes[0])),
@@ -181,8 +221,8 @@ def draw(panels: list[Any], needed: dict[str, list[float]], path: Path) -> None:
     ):
         guide = needed[name][0] * shape
         last.plot(sizes, guide, ":", color=colours[name], lw=1)
-        below = -11 if text == "p" else 0
-        last.annotate(text, (sizes[-1], guide[-1]), xytext=(3, below), textcoords="offset points")
+        place = {"xytext": (4, 2 if text == "p" else -4), "textcoords": "offset points"}
+        last.annotate(text, (sizes[-1], guide[-1]), color=colours[name], fontsize=8, **place)
     last.set(xscale="log", yscale="log", xlabel="variables p", ylabel="rows n for an error of 0.2")
     last.set_yticks([300, 1000, 3000, 10_000], ["300", "1,000", "3,000", "10,000"])
     last.yaxis.set_minor_formatter(NullFormatter())
@@ -192,7 +232,8 @@ def draw(panels: list[Any], needed: dict[str, list[float]], path: Path) -> None:
         axis.xaxis.set_minor_formatter(NullFormatter())
     for axis in axes:
         axis.spines[["top", "right"]].set_visible(False)
-    figure.suptitle("Cycles of weights ±0.4; else p = 10, n = 10,000, ρ = 0.05", fontsize=9, x=0.16)
+    text = f"Cycles of weights ±0.4, means of {runs} runs; else p = 10, n = 10,000, ρ = 0.05"
+    figure.suptitle(text, fontsize=9, x=0.01, ha="left")
     figure.savefig(path, dpi=150)
 
 
@@ -328,6 +369,8 @@ def quick(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
     if options.part == "accuracy":
         accuracy(2, (1_000,))
     elif options.part == "growth":
+        if options.figure is not None and options.figure.resolve() == PAGE:
+            parser.error("--quick is not for the figure of the page: give another --figure")
         growth(1, options.figure, QUICK_GROWTH)
     else:
         parser.error("--quick is for accuracy and growth")
