@@ -42,6 +42,13 @@ def share_text(share: float) -> str:
     return "below 1%" if share < 0.5 else "above 99%"
 
 
+def agreement_text(share: float) -> str:
+    """A share of draws in whole percent: "100%" only where all agree, "0%" where none does."""
+    if 0 < share < 1:
+        share = min(max(share, 0.01), 0.99)
+    return f"{share:.0%}"
+
+
 def bytes_text(count: float) -> str:
     """Bytes with two or three digits: "62 MB", "8.4 GB"; vast numbers as powers of ten."""
     for unit, size in (("kB", 1e3), ("MB", 1e6), ("GB", 1e9), ("TB", 1e12)):

@@ -95,7 +95,7 @@ def test_no_record_is_read(survey, tmp_path, call):
     assert caught.value.__context__ is None
 
 
-def test_a_stata_file(tmp_path):
+def test_a_stata_file(tmp_path, call):
     path = tmp_path / "survey.dta"
     labels = {"A1": {1: "never", 6: "always"}, "A2": LABELS["A2"]}
     frame = pd.DataFrame({"A1": [1.0, 2, 6], "A2": [1, 2, 3], "sex": ["m", "f", "m"]})
@@ -103,6 +103,9 @@ def test_a_stata_file(tmp_path):
     columns, _ = read_codebook(str(path))
     assert columns[0].levels == () and "(1 = never, 6 = always)" in columns[0].question
     assert columns[1].levels == ("no", "so so", "yes") and not columns[1].ordered
+    assert "--ordered takes all so" in call("init", path, "-o", tmp_path / "a.toml")[2]
+    code, _, err = call("init", path, "--ordered", "-o", tmp_path / "b.toml")
+    assert code == 0 and "takes all so" not in err
 
 
 def test_without_pyreadstat_one_sentence_says_what_to_install(survey, monkeypatch):
@@ -149,6 +152,35 @@ def test_a_frictionless_table_schema(tmp_path, wrap, call):
     assert schema["smoker"].levels == ("N", "Y") and "income" not in schema.names
     code, out, err = call("init", path, "-o", tmp_path / "s.toml")
     assert code == 0 and "5 columns" in out and "privfield check <table>" in err
+
+
+def test_missing_values_of_a_frictionless_schema_are_no_answers(tmp_path, call):
+    """As Table Schema 2.0 has it: those of a field come before those of all fields."""
+    scale = {"type": "integer", "constraints": {"minimum": 1, "maximum": 9}}
+    refused = [{"value": 8, "label": "refused"}, 9]
+    book = {
+        "fields": [
+            {"name": "A1", "type": "integer", "constraints": {"minimum": 1, "maximum": 6}},
+            {"name": "A2", **scale, "missingValues": refused},
+            {"name": "site", "constraints": {"enum": ["Basel", "Bern", "-"]}, "missingValues": "-"},
+            {"name": "ward", "constraints": {"enum": ["a", "b", "99"]}},
+        ],
+        "missingValues": ["", "99"],
+    }
+    path = tmp_path / "schema.json"
+    path.write_text(json.dumps(book))
+    schema = pf.Schema.from_codebook(path)
+    assert schema["A1"].answers == tuple("123456") and schema["A1"].missing_codes == ("99",)
+    assert schema["A2"].answers == tuple("1234567") and schema["A2"].missing_codes == ("8", "9")
+    assert schema["site"].levels == ("Basel", "Bern", "-")  # no list: nothing is declared
+    assert schema["ward"].answers == ("a", "b") and schema["ward"].missing == "no answer"
+    code, _, err = call("init", path, "-o", tmp_path / "s.toml")
+    assert code == 0 and "3 columns with codes for no answer (99, 8, 9)" in err
+    (tmp_path / "a.csv").write_text("A1,A2,site,ward\n99,9,Bern,99\n7,8,-,a\n6,1,Basel,b\n")
+    written = pf.Schema.read(tmp_path / "s.toml")
+    for name, counts in {"A1": [0] * 5 + [2, 1], "A2": [1] + [0] * 6 + [2]}.items():
+        table = pf.measure(tmp_path / "a.csv", written, [(name,)], pf.NON_PRIVATE).tables[0]
+        assert table.tolist() == counts  # 7 is nearest to 6, 99 is no answer
 
 
 def test_sdv_metadata(tmp_path, call):

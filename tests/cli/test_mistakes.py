@@ -289,7 +289,7 @@ def test_an_error_says_whether_the_run_had_begun(study, call, tmp_path, monkeypa
     assert code == 2 and "data: no such column." in err and not (tmp_path / "m.pf").exists()
     assert ("Nothing was spent." in err) is not late
     assert ("The run had begun: count it as spent" in err) is (late and not ledger)
-    assert ("l was charged ρ = 0.02436 (zCDP)" in err) is (late and ledger)
+    assert ("l was charged ρ = 0.02801 (Gaussian)" in err) is (late and ledger)
     if ledger:  # one that was made for a charge that did not come is none, and can be made again
         with nullcontext() if late else pytest.raises(NoLedger):
             assert len(pf.Ledger(tmp_path / "l").charges()) == 1

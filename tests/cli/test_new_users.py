@@ -7,11 +7,13 @@ import shlex
 import shutil
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import privfield as pf
+from privfield.cli.commands.fit import _choice
 
 
 @pytest.fixture
@@ -238,3 +240,41 @@ def test_completion_in_bash():
     done = subprocess.run(["bash", "-c", asked], capture_output=True, text=True)
     assert done.returncode == 0 and "complete -o default -F" in done.stdout
     assert subprocess.run(["bash", "-n"], input=done.stdout, text=True).returncode == 0
+
+
+def test_a_triple_is_told_of_in_every_export_that_takes_it(call, desk):
+    pf.Schema({name: ["0", "1"] for name in "abc"}).write("s.toml")
+    line = ("fit", "t.csv", "-s", "s.toml", "-e", "1", "--cliques", "a,b,c", "-o", "m.pf", "--yes")
+    assert call(*line)[0] == 0
+    told = "Three or more variables were measured together (a"
+    for kind, name in (("r", "m.R"), ("graphml", "m.graphml"), ("json", "m.json")):
+        assert call("export", "m.pf", "--to", kind, "-o", name)[0] == 0
+        assert told in (desk / name).read_text()
+    lines = (desk / "m.R").read_text().partition("\nlabels <-")[0].splitlines()
+    assert all(each.startswith("#") or not each for each in lines)  # R reads past it
+    code, _, err = call("export", "m.pf", "--to", "qgraph", "-o", "weights")
+    assert code == 2 and "--to r and graphml take it" in err and not (desk / "weights.csv").exists()
+
+
+def test_a_choice_against_a_smaller_error_says_why():
+    def way(name, error):
+        return SimpleNamespace(name=name, expected_error=error)
+
+    told = _choice(way("moments", 0.02), [way("tables", 0.03), way("selection", 0.01)])
+    assert told.startswith("Chosen: moments, not tables 0.03, selection 0.01. Not by this error")
+    assert (
+        _choice(way("moments", 0.02), [way("tables", 0.03)]) == "Chosen: moments, not tables 0.03"
+    )
+
+
+def test_a_plan_counts_gaps_apart_from_answers(call, desk):
+    answers = {name: pf.Ordered([1, 2, 3, 4]) for name in "ab"}
+    for gaps, told in (
+        (["a", "b"], "(one level is a gap)"),
+        (["a"], "(one level is a gap in 1 of them)"),
+    ):
+        pf.Schema(answers, gaps=dict.fromkeys(gaps, "none")).write("s.toml")
+        assert told in " ".join(call("plan", "s.toml", "--n", "1000", "-e", "1")[1].split())
+        (desk / "s.toml").unlink()
+    pf.Schema(answers).write("s.toml")
+    assert "a gap" not in call("plan", "s.toml", "--n", "1000", "-e", "1")[1]

@@ -1,5 +1,8 @@
 """Figures with matplotlib, and where nodes stand."""
 
+import itertools
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,6 +10,7 @@ from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
 import privfield as pf
+from privfield.estimation.uncertainty.strengths import EdgeInterval
 from privfield.reporting import drawing
 from privfield.reporting.layout import HEIGHT, WIDTH, positions
 
@@ -108,3 +112,14 @@ def test_communities_are_numbered_in_letters_that_fonts_have():
     """Beyond ⑩ many fonts draw a box, and the 21st circled number is none."""
     many = drawing.Drawing(("a", "b", "c"), ((0, 0),) * 3, 9, (), ("",) * 3, False, 0, (1, 10, 21))
     assert [drawing.label(many, node) for node in range(3)] == ["a ①", "b ⑩", "c (21)"]
+
+
+def test_edges_without_a_verdict_are_drawn_sparsely():
+    names = [f"v{i}" for i in range(100)]
+    pairs = list(itertools.combinations(names, 2))
+    bare = [EdgeInterval(a, b, 2 - k / 5000, None, None, True) for k, (a, b) in enumerate(pairs)]
+    found = drawing.draw_network(names, bare, [], 0.95)
+    assert [each.edge for each in found.edges] == bare[:200]
+    assert found.left_out == len(bare) - 200
+    clear = [replace(edge, low=0.1, high=1.0, verdict="clear") for edge in bare]
+    assert len(drawing.draw_network(names, clear, [], 0.95).edges) == 1500

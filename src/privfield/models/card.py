@@ -120,13 +120,16 @@ _KINDS: tuple[tuple[tuple[str, ...], Any, str], ...] = (
 
 def guarantee(cost: Budget, budget: Budget | NonPrivate | None = None) -> str:
     """A privacy cost in the words of papers, with the (ε, δ) that was asked for where it holds."""
-    from privfield.privacy.budgets import ZCDP, ApproxDP, PureDP
+    from privfield.privacy.budgets import ZCDP, ApproxDP, GaussianDP, PureDP
 
     asked = ""
     if isinstance(budget, ApproxDP) and budget.delta > 0 and cost <= budget:
         asked = f"(ε = {budget.epsilon:g}, δ = {budget.delta:g})-differential privacy"
     if isinstance(cost, PureDP):
         return f"ε-differential privacy with ε = {cost.epsilon:g}"
+    if isinstance(cost, GaussianDP):
+        spent = f"Gaussian differential privacy with μ = {cost.mu:.4g}, ρ = μ²/2 = {cost.rho:.4g}"
+        return f"{asked} ({spent})" if asked else spent
     if isinstance(cost, ZCDP):
         spent = f"ρ-zero-concentrated differential privacy with ρ = {cost.rho:.4g}"
         return f"{asked} ({spent})" if asked else spent

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 
 from privfield.errors import InputError
@@ -16,7 +17,7 @@ from privfield.stamps import note_beside
 Matrix = Sequence[Sequence[float | None]]
 
 _SCRIPT = """\
-# Made by privfield from released numbers: running this costs no privacy.{stamp}
+# Made by privfield from released numbers: running this costs no privacy.{stamp}{note}
 #
 # labels, questions   names of the variables, and their wording
 # weights             edges in the model, shrunk so that it predicts well: what the plot shows
@@ -79,17 +80,22 @@ def write_r(
     verdicts: Sequence[Sequence[str | None]],
     groups: Mapping[str, Sequence[int]],
     signed: bool,
+    note: str = "",
 ) -> None:
-    """One .R file; `matrices` holds weights, estimate, low and high, one number for each pair."""
+    """One .R file; `matrices` holds weights, estimate, low and high, one number for each pair.
+
+    `note` says what else is to be known of them.
+    """
     schema = model.schema
     rows = None if model.card is None else model.card.rows
-    thresholds, note = _thresholds(model)
+    thresholds, about = _thresholds(model)
     communities = [
         f"{_text(name)} = {_vector(map(str, places))}" for name, places in groups.items()
     ]
     text = _SCRIPT.format(
         stamp=f"\n# {model.stamp}" if model.stamp else "",
-        thresholds_note=note,
+        note=_comment(note),
+        thresholds_note=about,
         labels=_vector(map(_text, schema.names)),
         questions=_vector(_text(variable.question) for variable in schema.variables),
         **{name: _numbers(x for row in matrix for x in row) for name, matrix in matrices.items()},
@@ -102,6 +108,13 @@ def write_r(
         signed="TRUE" if signed else "FALSE",
     )
     write_bytes(path, text.encode("ascii"))
+
+
+def _comment(text: str) -> str:
+    """Lines of R that say it, in ASCII, after a line of their own."""
+    plain = text.encode("ascii", "backslashreplace").decode()
+    lines = textwrap.wrap(plain, 96, break_long_words=False, break_on_hyphens=False)
+    return "".join(f"\n# {line}" for line in ("", *lines)) if lines else ""
 
 
 def _thresholds(model: Model) -> tuple[str, str]:

@@ -15,6 +15,7 @@ from privfield.estimation.uncertainty.centrality import (
 from privfield.models.base import Model
 from privfield.reporting.drawing import MOST_COMMUNITIES, minus
 from privfield.reporting.findings import Findings
+from privfield.words import agreement_text
 
 _MOST_PLAIN = 30  # variables of models without intervals
 
@@ -50,7 +51,7 @@ def centrality_table(values: Centrality, level: float) -> dict[str, Any]:
             }
             for row in order
         ],
-        "order": ["" if m not in values.order else f"{values.order[m]:.0%}" for m in shown],
+        "order": ["" if m not in values.order else agreement_text(values.order[m]) for m in shown],
         "settled": [_settled(values, m) for m in (*shown, "together")] if values.pairs else [],
     }
 

@@ -281,9 +281,10 @@ def _fit(found: Findings) -> Content | None:
     if not found.fit:
         return None
     texts = [
-        "Looking costs nothing: the model is compared with the released noisy numbers, not with "
-        "the data. A difference of about 1 or less is what noise and sampling alone would do. "
-        "Much larger ones say that the model cannot express something that the numbers show."
+        "Looking costs nothing: the model behind “Strength”, which is not shrunk, is compared with "
+        "the released noisy numbers, not with the data. A difference of about 1 or less is what "
+        "noise and sampling alone would do. Much larger ones say that the model cannot express "
+        "something that the numbers show."
     ]
     if found.simulated is not None:
         texts.append(

@@ -9,13 +9,14 @@ from functools import cached_property
 from html import escape
 
 from privfield.estimation.uncertainty.counted import MarginalInterval
-from privfield.estimation.uncertainty.strengths import USELESS, EdgeInterval, range_text
+from privfield.estimation.uncertainty.strengths import USELESS, VERDICTS, EdgeInterval, range_text
 from privfield.reporting.layout import HEIGHT, WIDTH, node_size, positions
 from privfield.words import counted
 
 POSITIVE, NEGATIVE, UNSIGNED = "#0072b2", "#c44601", "#7a66b3"  # told apart by colour-blind eyes
 MOST_NODES = 200
 MOST_EDGES = 1500
+_FEW, _EACH = 150, 2  # edges without a verdict, and for each node: more are a ball of wool
 MOST_UNCERTAIN = 40  # so many uncertain edges at most are drawn from the start
 MOST_COMMUNITIES = 20  # more numbers would be clutter
 _COLORS = 8  # of communities, in page.css
@@ -77,7 +78,8 @@ def draw_network(
         return None
     seen = [edge for edge in edges if _is_drawn(edge)]
     seen.sort(key=lambda edge: (edge.verdict == "uncertain", -magnitude(edge)))
-    kept = seen[:MOST_EDGES]
+    judged = any(edge.verdict in VERDICTS for edge in seen)
+    kept = seen[: MOST_EDGES if judged else max(_FEW, _EACH * len(names))]
     firm = [edge for edge in kept if edge.verdict != "uncertain"] or kept
     largest = max((magnitude(edge) for edge in firm), default=1.0) or 1.0
     looks = [look(edge, largest, len(firm)) for edge in kept]

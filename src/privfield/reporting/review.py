@@ -23,7 +23,7 @@ from privfield.models.base import Model
 from privfield.models.card import Card, guarantee
 from privfield.models.network import NetworkIsing
 from privfield.privacy.adjacency import Adjacency
-from privfield.privacy.budgets import NON_PRIVATE, ZCDP, ApproxDP, Budget, PureDP
+from privfield.privacy.budgets import NON_PRIVATE, ZCDP, ApproxDP, Budget, GaussianDP, PureDP
 from privfield.privacy.ledger import Ledger
 from privfield.privacy.released import cost_to_json
 from privfield.reporting import sentences as words
@@ -102,6 +102,7 @@ def _flavour(card: Card) -> str | None:
     kinds = {
         PureDP: "pure differential privacy",
         ZCDP: "zero-concentrated differential privacy (zCDP)",
+        GaussianDP: "Gaussian differential privacy (GDP)",
         ApproxDP: "approximate differential privacy",
     }
     if not isinstance(card.cost, Budget):
@@ -148,8 +149,8 @@ def _composition(card: Card, ledger: Ledger | None) -> str | None:
     if ledger is None and card.ledger is None:
         return None
     rule = (
-        "Costs of all releases in a ledger add up (ρ of zero-concentrated privacy, or ε and δ), "
-        "are charged before records are read, and may not pass its total."
+        "Costs of all releases in a ledger add up (ρ of zero-concentrated or Gaussian privacy, or "
+        "ε and δ), are charged before records are read, and may not pass its total."
     )
     if ledger is None:
         return f"{rule} The ledger “{card.ledger}” has the others; this card has not read it."

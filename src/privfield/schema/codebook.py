@@ -214,8 +214,10 @@ def _described(document: Any, path: str) -> Iterator[tuple[Any, Any, Any]]:
     fields = schema.get("fields") if isinstance(schema, dict) else None
     columns = _only_table(document, "tables").get("columns")
     if isinstance(fields, list):
+        general = {"missingValues": schema.get("missingValues")}
         for about in fields:
-            yield about.get("name") if isinstance(about, dict) else None, _frictionless, about
+            own = {**general, **about} if isinstance(about, dict) else {}
+            yield own.get("name"), _frictionless, own
     elif isinstance(columns, dict):
         for name, about in columns.items():
             yield name, _sdv, about
@@ -243,6 +245,15 @@ def _sdv(name: str, about: Mapping[str, Any]) -> Column:
 
 
 def _frictionless(name: str, about: Mapping[str, Any]) -> Column:
+    """With `missingValues`, of the field or of all: values that are no answers."""
+    codes = tuple(code for code in _listed(about.get("missingValues")) if code)
+    column = _described_field(name, about, codes)
+    found = replace(column, declared_missing=codes, missing_codes=codes)
+    return with_gap(found) if codes else found
+
+
+def _described_field(name: str, about: Mapping[str, Any], codes: Sequence[str]) -> Column:
+    """Without these values, which are no answers."""
     texts = [about.get(key) for key in ("title", "description")]
     question = next((text for text in texts if isinstance(text, str)), "")
     limits = about.get("constraints")
@@ -251,16 +262,23 @@ def _frictionless(name: str, about: Mapping[str, Any]) -> Column:
         words = [_texts(about.get(key)) for key in ("falseValues", "trueValues")]
         return Column(name, (*words[0], "false")[:1] + (*words[1], "true")[:1], question=question)
     listed = about.get("categories", limits.get("enum"))
-    if isinstance(listed, list) and all(isinstance(each, dict) for each in listed):
-        labels = {level_text(each.get("value", "")): str(each.get("label", "")) for each in listed}
-        levels, question = list(labels), _with_codes(question, list(labels), labels)
-    else:
-        levels = _texts(listed)
+    labels = {value: label for value, label in _listed(listed).items() if value not in codes}
+    levels, question = list(labels), _with_codes(question, list(labels), labels)
     if levels:
         return _column(name, levels, about.get("categoriesOrdered") is True, question)
     ends = limits.get("minimum"), limits.get("maximum")
     points = _points(ends) if about.get("type") == "integer" and None not in ends else None
-    return _column(name, [str(point) for point in points or ()], True, question)
+    levels = [str(point) for point in points or () if str(point) not in codes]
+    return _column(name, levels, True, question)
+
+
+def _listed(values: Any) -> dict[str, str]:
+    """Values with their labels; one may be written alone or as value and label."""
+    found = {}
+    for each in values if isinstance(values, list) else ():
+        about = each if isinstance(each, dict) else {"value": each}
+        found[level_text(about.get("value", ""))] = str(about.get("label", ""))
+    return found
 
 
 def _texts(values: Any) -> list[str]:

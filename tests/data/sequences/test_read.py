@@ -347,8 +347,9 @@ MSNBC = Path(__file__).parents[4] / "shared" / "data" / "msnbc990928.zip"
 
 
 @pytest.mark.skipif(not MSNBC.exists(), reason="the MSNBC sequences are not there")
-def test_the_msnbc_sequences():
+def test_the_msnbc_sequences(monkeypatch):
     path = Path(__file__).parents[3] / "experiments" / "chains.py"
+    monkeypatch.syspath_prepend(path.parent)  # the experiment has helpers of its own
     spec = importlib.util.spec_from_file_location("chains_experiment", path)
     study = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(study)

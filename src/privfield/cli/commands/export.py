@@ -71,7 +71,10 @@ def export(
     found = load_model(model) if to == "card" else load_field(model)
     counts: dict[str, Any] = {}
     if to == "qgraph":
-        write_qgraph(found, *files)
+        try:
+            write_qgraph(found, *files)
+        except InputError as problem:
+            raise InputError(f"--to qgraph: {problem} --to r and graphml take it.") from None
     elif to == "uai":
         write_uai(found, target)
     elif to == "r":
@@ -127,7 +130,8 @@ def _export_r(model: Model, target: Path) -> None:
     groups: dict[str, list[int]] = {}
     for place, row in enumerate(model.centrality(), 1):
         groups.setdefault(f"community {row.community}", []).append(place)
-    write_r(model, target, numbers, verdicts, groups, all(edge.signed for edge in edges))
+    signed = all(edge.signed for edge in edges)
+    write_r(model, target, numbers, verdicts, groups, signed, edges.note)
 
 
 def page_path(card: Path) -> Path:
@@ -146,6 +150,8 @@ def graph_of(model: Model, edges: Edges) -> Any:
     import math
 
     graph = _weighted(model)
+    if edges.note:
+        graph.graph["note"] = edges.note
     for edge in edges if edges.known else ():
         if graph.has_edge(edge.first, edge.second):
             numbers = {"weight": edge.fitted, "estimate": edge.estimate, "p": edge.p}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -155,7 +156,7 @@ def _show_offer(purse: Spending, file: str, study: Study, best: Forecast, wanted
 def _show_forecast(ways: Sequence[Forecast], study: Study, with_others: bool) -> None:
     """What error, time and memory to expect, and, where there was a choice, of what else."""
     from privfield.planning.verdict import METRICS, silence, verdict
-    from privfield.words import bytes_text, duration_text, number_text
+    from privfield.words import bytes_text, duration_text
 
     best = ways[0]
     rows = f"{study.n:,} rows" if study.n > 1 else "at most one row"
@@ -170,12 +171,26 @@ def _show_forecast(ways: Sequence[Forecast], study: Study, with_others: bool) ->
         note(f"                 {silence(best)}")
     others = [each for each in ways[1:] if each.available and not each.asks][:3]
     if with_others and others:
-        listed = ", ".join(f"{each.name} {number_text(each.expected_error)}" for each in others)
-        note(f"                 Chosen: {best.name}, not {listed}; `privfield plan` says more")
+        note(f"                 {_choice(best, others)}; `privfield plan` says more")
     note(
         f"Expected time    {duration_text(best.seconds)} on one core, with "
         f"{bytes_text(best.memory)} of memory"
     )
+
+
+def _choice(best: Forecast, others: Sequence[Forecast]) -> str:
+    """What was chosen, and not, with forecast errors; and why, where another's error is smaller.
+
+    Errors are those at the best shrinkage. The choice looks at what noise does without it, too, and
+    at how many pairs a way leaves unmeasured.
+    """
+    from privfield.words import number_text
+
+    listed = ", ".join(f"{each.name} {number_text(each.expected_error)}" for each in others)
+    errors = [each.expected_error for each in others if each.expected_error is not None]
+    less = best.expected_error is not None and min(errors, default=math.inf) < best.expected_error
+    why = ". Not by this error alone: heavy noise and pairs left out count, too" if less else ""
+    return f"Chosen: {best.name}, not {listed}{why}"
 
 
 def _expected_error(best: Forecast) -> float | None:

@@ -112,6 +112,8 @@ def _columns(
     if is_codebook(file):
         columns, remarks = read_codebook(file)
         remarks += _missing_codes(columns)
+        if file.lower().endswith(".dta") and not ordered:
+            remarks.append("Stata does not say which variables are scales; --ordered takes all so")
     else:
         names, remarks = column_names(file, encoding)
         columns = [Column(name) for name in names]
