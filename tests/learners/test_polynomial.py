@@ -1,5 +1,6 @@
 """PolynomialLearner: parities, averages, recovery of monomials, and what is refused."""
 
+import math
 from itertools import combinations
 
 import numpy as np
@@ -12,6 +13,7 @@ from privfield.estimation.parities import derivatives_by_variable, polynomial_fr
 from privfield.estimation.trajectories import polynomial_from_trajectory
 from privfield.learners.polynomial import PolynomialLearner
 from privfield.mechanisms.frank_wolfe.polynomial import PolynomialFrankWolfe, parities
+from privfield.mechanisms.frank_wolfe.steps import LEVEL
 from privfield.mechanisms.parities.phases import PolynomialPhases, RegressionsAndParities
 from privfield.privacy.terms import Terms
 from releases import frank_wolfe_ising, frank_wolfe_polynomial, measure_polynomial
@@ -45,6 +47,23 @@ def test_monomials_are_recovered(objective):
         everything = set(found) | set(TRUTH)
         assert max(abs(found.get(m, 0) - TRUTH.get(m, 0)) for m in everything) < slack
         assert learner.model_.order <= 3 and learner.model_.width <= 1.5 * 3
+
+
+def test_algorithm_4_as_printed():
+    """Laplace noise of scale 2·2λ·√T/√(ρ/p) on sums; a large ρ finds the monomials; stamped."""
+    settings = {"names": tuple("abcd"), "order": 3, "width": 0.7}
+    task = PolynomialFrankWolfe(Terms(pf.ZCDP(0.5)), calibration="as-printed", **settings)
+    noise = task.law(9, 1000)(None).scale * 2 * 0.7 / (2 * LEVEL)
+    assert noise == pytest.approx(2 * 2 * 0.7 * math.sqrt(9) / math.sqrt(0.5 / 4))
+    options = {"order": 3, "width": 1.5, "objective": "l1", "calibration": "as-printed"}
+    learner = PolynomialLearner(pf.ZCDP(1000), steps=200, **options).fit(DATA)
+    assert learner.model_.stamp.startswith("NOT PROVED") and learner.cost_ is pf.NON_PRIVATE
+    found = learner.model_.coefficients
+    assert all(abs(found[m] - value) < 0.1 for m, value in TRUTH.items())
+    with pytest.raises(pf.InputError, match="goes with objective"):
+        PolynomialLearner(pf.ZCDP(1), **{**options, "objective": "linf"}).fit(DATA)
+    with pytest.raises(pf.InputError, match="calibration must be"):
+        PolynomialLearner(pf.ZCDP(1), **{**options, "calibration": "tight"}).fit(DATA)
 
 
 def test_each_monomial_is_the_average_of_its_variables():

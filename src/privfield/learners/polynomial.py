@@ -32,8 +32,8 @@ class PolynomialLearner(Learner):
     the method `queries`, which finds the maximal monomials, those that are part of no larger one,
     and their coefficients (Algorithm 5); `query_options` are `rounds`, `choices`, `samples`,
     `window`, `perturbation` and `oracle` of `pf.measure_parities`. `threshold` is how large a
-    coefficient must be to count; by default five standard errors. `split="printed"` is the paper's
-    split of rows, for study.
+    coefficient must be to count; by default five standard errors. For study: `split="printed"`, the
+    paper's split of rows, and with "l1" `calibration="as-printed"`, its noise, stamped NOT PROVED.
 
     Arrays are read by one rule: above 0 is +1, anything else −1; frames and files need a `schema`
     with two levels per variable. After `fit`:
@@ -62,6 +62,7 @@ class PolynomialLearner(Learner):
     query_options: Mapping[str, Any] | None = None
     threshold: float | None = None
     split: str = "shared"
+    calibration: str = "proved"
     steps: int | None = None
     declared_rows: int | None = None
 
@@ -82,7 +83,7 @@ class PolynomialLearner(Learner):
             "declared_rows": self.declared_rows,
         }
         if self.objective == "l1":
-            self._release(PolynomialFrankWolfe, data, **regress)
+            self._release(PolynomialFrankWolfe, data, calibration=self.calibration, **regress)
             self.model_ = polynomial_from_trajectory(self.trajectory_)
         else:
             answer: dict[str, Any] = {"query_share": self.query_share, "split": self.split}
@@ -124,5 +125,10 @@ class PolynomialLearner(Learner):
             raise InputError(
                 f"queries must be one of {', '.join(map(repr, _QUERIES))} (objective='l1' asks "
                 f"none); got {self.queries!r}."
+            )
+        if self.calibration != "proved" and self.objective != "l1":
+            raise InputError(
+                f'calibration={self.calibration!r} goes with objective="l1"; got '
+                f"{self.objective!r}."
             )
         check_threshold(self.threshold)
