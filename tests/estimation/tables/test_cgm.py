@@ -361,6 +361,22 @@ def test_nlbp_ends_near_the_optimum_for_laplace_noise_and_never_above(seed):
     assert value >= best - 3
 
 
+def test_nlbp_with_constant_damping_circles_a_kink():
+    """docs/errata.md: one variable, y = (520, 480). The optimum is no fixed point."""
+    schema = pf.Schema({"a": 2})
+    tables = [np.array([520.0, 480.0])]
+    m = pf.Measurements.from_tables(schema, [("a",)], tables, noise="laplace", scale=10, total=1000)
+    seen, theta = observe(m), np.zeros(2)
+    engine = Engine(schema, seen.cliques)
+    assert dual_e_step(engine, seen, theta)[1][0] == pytest.approx(520, abs=0.01)
+    rounds = range(999, 1005)
+    found = [nlbp(engine, seen, theta, 0.1, each)[0] for each in rounds]
+    assert sorted(found[:3]) == pytest.approx([513.1, 516.7, 520.0], abs=0.1)
+    assert found[:3] == pytest.approx(found[3:], abs=0.01)
+    fading = nlbp(engine, seen, theta, 0.1, 1000, fading=True)[0]
+    assert fading == pytest.approx(520, abs=0.1)
+
+
 def test_em_with_nlbp_is_close_to_em_with_the_dual():
     m = noisy(LINE, LINKS, "gaussian", 40.0, total=1000.0)
     one, two = (cgm(m, iterations=3, e_step=name) for name in ("dual", "nlbp"))

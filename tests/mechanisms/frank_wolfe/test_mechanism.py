@@ -387,12 +387,30 @@ def test_the_audit_catches(fault, kind, caught, monkeypatch):
 # -- the printed algorithm -------------------------------------------------------------------------
 
 
-def printed_kl(rho, steps):
-    """KL between the runs on d = 1 and d = −1 of the loss d·w on [−1, 1]: PRIVACY notes 1.2."""
+def wrong_choice(rho, steps):
+    """How often a step takes the worse end on d = 1, or d = −1, of the loss d·w on [−1, 1]."""
     b = printed_scale(1.0, 1.0, steps, 1, rho)
     gap = 2.0  # the two candidates' scores are −1 and 1
-    wrong = 0.5 * (1 + gap / (2 * b)) * math.exp(-gap / b)  # tail of a difference of two Laplace
+    return 0.5 * (1 + gap / (2 * b)) * math.exp(-gap / b)  # tail of a difference of two Laplace
+
+
+def printed_kl(rho, steps):
+    """KL between all choices of the runs on d = 1 and d = −1: docs/errata.md, Lemma 3.3."""
+    wrong = wrong_choice(rho, steps)
     return (steps - 1) * (1 - 2 * wrong) * math.log((1 - wrong) / wrong)
+
+
+def printed_kl_of_the_output(rho, steps):
+    """The same between w_T alone, which is the sum of (t + 1)·choice up to a factor."""
+    wrong = wrong_choice(rho, steps)
+    laws = []
+    for chance in (wrong, 1 - wrong):
+        law = np.ones(1)  # by the sum of the weights whose choice was +1
+        for step in range(1, steps):
+            law = np.convolve(law, [1 - chance, *[0.0] * step, chance])
+        laws.append(law)
+    one, other = (law[law > 0] for law in laws)
+    return float((one * np.log(one / other)).sum())
 
 
 @pytest.mark.parametrize(("steps", "times"), [(3, 1.33), (10, 1.80), (100, 1.98)])
@@ -401,6 +419,14 @@ def test_the_printed_noise_does_not_keep_the_printed_claim(steps, times):
     rho = 0.02
     assert printed_kl(rho, steps) > rho
     assert printed_kl(rho, steps) / rho == pytest.approx(times, abs=0.02)
+
+
+@pytest.mark.parametrize(("steps", "times"), [(3, 1.33), (10, 1.52), (100, 1.51)])
+def test_nor_does_its_output_alone(steps, times):
+    """w_T holds less than the path: not all of 2ρ(T − 1)/T, and more than ρ still."""
+    found = printed_kl_of_the_output(0.02, steps) / 0.02
+    assert found == pytest.approx(times, abs=0.006)
+    assert 1 < found <= printed_kl(0.02, steps) / 0.02 + 1e-9
 
 
 def test_the_printed_selection_has_the_law_of_that_example():
