@@ -32,17 +32,21 @@ CONTENTS = {
         *("Theorem 3.6", "Theorem 3.8", "Theorem 3.11", "Theorem 4.2", "Theorem 4.7"),
         *("Theorem 5.1", "Theorem 7.1", "Theorem 7.4", "Table 1", "PMW", "sepFEM"),
         *("Definition 2.1", "2.2 pairwise", "2.4 binary t-wise"),
+        *("equation (1)", "equation (2)", "Theorems 1.2–1.7", "FEM, which ICML"),
     ],
     "bernstein2017.md": [
         *("Definitions 1–3", *(f"Proposition {k}" for k in range(1, 6))),
         *("Algorithm 1", "Algorithm 2", "Naive MLE", "PSGD", "random estimator"),
         *("Figure 1", "Figure 2", "Figure 3a", "Figure 3b", "wifi", "Erdős–Rényi"),
+        *("model (1)", "likelihood (2)", "equation (3)", "equation (4)", "equations (5) and (7)"),
+        *("problem (6)", "third-order chain", "non-private MLE", "output perturbation"),
     ],
     "prising2024.md": [
         *("Algorithm 1", "MPLE", "Theorem 3.1", "Theorem 3.2", "B.1", "Corollaries 3.1, 3.2"),
         *("Lemma A.1", "Lemma A.2", "Lemma A.3", "Lemma D.1", "HIV", "blogs"),
         *("Figure 1:", "Figures 2 and 3", "Figures 4 and 5", "Figures 6 and 9"),
         *("Figures 7 and 10", "Figures 8 and 11", "Figure 12", "Figure 13"),
+        *("Definition 2.1", "model (1), H_n (2)", "(3)–(6)", "equation (7)", "(8) to (33)"),
     ],
 }
 
