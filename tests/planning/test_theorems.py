@@ -140,6 +140,17 @@ def test_a_plan_tells_its_theorems(adjacency):
     assert pf.plan(None, 500, pf.PureDP(1), model="chain", states=3).theorems() == ()
 
 
+@pytest.mark.parametrize(("budget", "place"), [(pf.PureDP(0.5), -2), (pf.ZCDP(0.05), -1)])
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+def test_theorem_7_1_knows_how_weak_edges_may_be(budget, place, adjacency):
+    """As the plan's own bound does."""
+    plan = pf.plan(20, 5000, budget, adjacency=adjacency, min_weight=0.05)
+    (bound,) = plan.bounds
+    assert plan.theorems()[place].value == pytest.approx(bound.rows)
+    strong = pf.plan(20, 5000, budget, adjacency=adjacency).theorems()[place]
+    assert strong.value < bound.rows / 2
+
+
 @pytest.mark.parametrize(
     ("call", "text"),
     [

@@ -123,7 +123,8 @@ def theorem_7_1(
 ) -> Calculated:
     """Rows that every pure ε, or every ρ-zCDP, method needs for the graph with probability 2/3.
 
-    For k levels too (Theorem 7.4): the printed factor k² is not supported, these rows are.
+    More where edges may be as weak as `weakest`, the paper's η. For k levels too (Theorem 7.4): the
+    printed factor k² is not supported, these rows are.
     """
     _positive(p=p)
     if (epsilon is None) == (rho is None):
@@ -196,8 +197,8 @@ def theorems_of(plan: PlanFacts, order: int = 3) -> tuple[Calculated, ...]:
         theorem_5_1(p, accuracy, steps * epsilon, apart),
         corollary_6_3(p, k, width, weakest, epsilon, delta),
         corollary_6_5(p, weakest, epsilon, delta),
-        theorem_7_1(p, epsilon=steps * pure.epsilon),
-        theorem_7_1(p, rho=steps**2 * rho),
+        theorem_7_1(p, epsilon=steps * pure.epsilon, weakest=plan.min_weight),
+        theorem_7_1(p, rho=steps**2 * rho, weakest=plan.min_weight),
     )
 
 
