@@ -442,6 +442,21 @@ def test_commands_are_understood_as_they_stand(command, monkeypatch):
         run(command, monkeypatch)
 
 
+def test_algorithm_1_of_prising_with_both_promises_is_on_its_page():
+    """The table by δ, from the kept results of Figure 12."""
+    lines = (ROOT / "docs" / "figures" / "prising" / "epsilon.jsonl").read_text().splitlines()
+    kept = [each for each in map(json.loads, lines) if each["network"] == "ER"]
+    for beta in (0.5, 1.5):
+        (found,) = [each for each in kept if (each["beta"], each["epsilon"]) == (beta, 5)]
+        row = re.search(rf"^\| {beta} \|.*\|$", PAGES["prising2024.md"], re.MULTILINE)[0]
+        cells = [cell.strip().split(", ") for cell in row.split("|")[2:-1]]
+        for cell, method in zip(cells, ("mple", "gaussian", "laplace", "ours"), strict=True):
+            shown = [float(each) for each in cell if each != "the same"]
+            mse = [found["methods"][method][how][2] for how in ("line", "clipped")]
+            assert shown == pytest.approx(mse[: len(shown)], rel=0.03)
+            assert len(shown) == 2 or mse[0] == mse[1]
+
+
 # -- PrIsing as printed against its authors ----------------------------------------------------
 
 
