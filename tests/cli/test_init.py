@@ -128,12 +128,32 @@ def test_levels_are_read_only_if_they_are_called_public(call, tmp_path):
     assert code == 2 and "exclude each other" in err
 
 
+def test_codes_for_no_answer(call, tmp_path):
+    path, target = tmp_path / "items.csv", tmp_path / "s.toml"
+    path.write_text("a\n")
+    given = ("init", path, "-o", target, "--force", "--levels")
+    assert call(*given, "1-6", "--ordered", "--missing", "99, -1")[0] == 0
+    scale = pf.Ordered([1, 2, 3, 4, 5, 6])
+    listed = {"missing_codes": {"a": ["99", "-1"]}}
+    assert pf.Schema.read(target) == pf.Schema({"a": scale}, gaps={"a": "no answer"}, **listed)
+    assert call(*given, "0,1", "--missing", "99,-1")[0] == 0
+    expected = pf.Schema({"a": ["0", "1"]}, gaps={"a": "no answer"}, **listed)
+    assert pf.Schema.read(target) == expected
+    assert call(*given, "0,1", "--missing", "99,-1", "--gaps", "0")[0] == 0
+    assert pf.Schema.read(target) == pf.Schema({"a": ["0", "1"]}, missing={"a": "0"}, **listed)
+    code, _, told = call(*given, "0,1", "--missing", "1")
+    assert code == 2 and "'1' is a level, so it cannot mean no answer" in told
+    code, _, told = call(*given, "0,1", "--missing", "9,,")
+    assert code == 2 and "--missing must list codes" in told
+
+
 def test_scales(call, tmp_path):
     path = tmp_path / "items.csv"
     path.write_text("a,b\n")
     target = tmp_path / "s.toml"
     code, _, told = call("init", path, "--levels", "1-6", "--ordered", "-o", target)
-    assert code == 0 and "Empty values will be read as a level of their own" in told
+    assert code == 0 and "such as 99, will be read as a level of their own" in told
+    assert "listed with --missing 99" in told
     scales = {"a": pf.Ordered([1, 2, 3, 4, 5, 6]), "b": pf.Ordered([1, 2, 3, 4, 5, 6])}
     gaps = pf.Schema(scales, gaps={"a": "no answer", "b": "no answer"})
     assert pf.Schema.read(target) == gaps and gaps["a"].answers == scales["a"].levels

@@ -22,7 +22,7 @@ from privfield.data.check import (
 )
 from privfield.data.sources import base as sources
 from privfield.errors import InputError
-from privfield.schema import Bins, Person, Schema
+from privfield.schema import Bins, Ordered, Person, Schema
 
 SCHEMA = Schema(
     {"smoker": ["no", "yes"], "age": Bins([0, 18, 120]), "region": 3, "site": 2},
@@ -48,7 +48,7 @@ def test_counts(monkeypatch: pytest.MonkeyPatch) -> None:
             VariableCheck("smoker", 2, "yes", 1, "no"),
             # text that is no number has no nearest interval: it is read as missing
             VariableCheck("age", 2, "0-18", 2, "nearest"),
-            VariableCheck("region", 1, "0", 2, "nearest"),
+            VariableCheck("region", 1, "0", 2, "nearest", 1, "the nearest level"),  # −7
             VariableCheck("site", 1, "0", 3, "1"),
         ),
         # as read: smoker n y y n y y, age 0 1 0 0 0 0, region 0 2 0 2 0 1
@@ -71,8 +71,11 @@ def test_the_printed_report() -> None:
         "PRIVATE – for the data's owner only: exact counts, never publish or store them.",
         "",
         "ATTENTION: 4 columns ('smoker', 'age', 'region', 'site') with more than 5% of values "
-        "outside the schema: of 'site' 50%, all read as '1'. Write levels as the file has them: "
-        "0 and 1 are not no and yes.",
+        "outside the schema: of 'site' 50%, all read as '1'. Write levels as the file has them.",
+        "",
+        "ATTENTION: 1 column ('region') with numbers far outside the scale: 1 in 'region', read as "
+        "the nearest level. Are they codes for no answer, such as 99? Then write missing_codes = "
+        '["99"] in the schema, and gap = "no answer" for a level of their own.',
         "",
         "6 rows",
         "",
@@ -127,6 +130,32 @@ def test_levels_that_are_not_those_of_the_file(tmp_path: Path) -> None:
     far = check({"x": [9, 1, 1]}, Schema({"x": 2})).alarms
     assert "all read as the nearest level" in far[0]
     assert check({"x": []}, Schema({"x": 2})).alarms == ()
+
+
+@pytest.mark.parametrize(("values", "tip"), [([1984, 2001, 1999], False), ([0, 1, 1], True)])
+def test_the_tip_about_0_and_1_is_for_columns_of_0_and_1(values: list[int], tip: bool) -> None:
+    years = Schema({"year": ["no", "yes"]})
+    (alarm,) = check({"year": values}, years).alarms
+    assert ("0 and 1 are not no and yes" in alarm) is tip
+    (alarm,) = check({"year": [str(value) for value in values]}, years).alarms
+    assert ("0 and 1 are not no and yes" in alarm) is tip
+
+
+def test_codes_such_as_99_on_a_scale_are_told(tmp_path: Path) -> None:
+    path = tmp_path / "items.csv"
+    path.write_text("A1\n" + "3\n" * 97 + "99\n99\n6.5\n")
+    scale = Ordered(range(1, 7))
+    report = check(path, Schema({"A1": scale}, missing={"A1": 3}))
+    (alarm,) = report.alarms
+    assert "2 in 'A1', read as '3'. Are they codes for no answer" in alarm
+    assert str(report).splitlines()[-1].split(maxsplit=4)[-1] == "nearest; 2 far off as '3'"
+    gaps = check(path, Schema({"A1": scale}, gaps={"A1": "no answer"}))
+    assert gaps.alarms == ()  # they are what they are meant to be
+    assert "nearest; 2 far off as 'no answer'" in str(gaps)
+    listed = Schema({"A1": scale}, gaps={"A1": "no answer"}, missing_codes={"A1": ["99"]})
+    assert check(path, listed).variables[0].missing == 2
+    ages = check({"age": [30, 130, 999]}, Schema({"age": Bins([0, 40, 120])}))
+    assert ages.variables[0].far == 1 and "read as the nearest level" in ages.alarms[1]
 
 
 PIECES = ["yes,1\n", 'no,"2\r\n"\n', '"', '""', "x", ",", "\n", "\r\n", "\r", '"a\nb",1\n']

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ from numpy.typing import NDArray
 
 from privfield.data.coding.coder import Coder
 from privfield.data.coding.rules import (
+    FAR,
+    FITS,
     MISSING,
     UNKNOWN,
     VariableRule,
@@ -29,13 +32,21 @@ MOST_OUTSIDE = 0.05  # of a column, before an alarm
 
 @dataclass(frozen=True)
 class VariableCheck:
-    """How many values of a variable are missing or outside the schema, and what becomes of them."""
+    """How many values of a variable are missing or outside the schema, and what becomes of them.
+
+    Among those outside, `far` are numbers far from all levels, and are read as `far_as`;
+    `zeros_and_ones` are 0 or 1 where the levels are two words.
+    """
 
     name: str
     missing: int
     missing_as: str
     unknown: int
     unknown_as: str
+    far: int = 0
+    far_as: str = ""
+    far_is_gap: bool = False  # which is what numbers such as 99 are meant to be
+    zeros_and_ones: int = 0
 
 
 @dataclass(frozen=True)
@@ -83,7 +94,8 @@ class CheckReport:
     @property
     def alarms(self) -> tuple[str, ...]:
         """What is so wrong that a fit would be wasted, in sentences."""
-        found = [*_outside(self.variables, self.rows), *map(_open_quote, self.quoted)]
+        outside = _outside(self.variables, self.rows)
+        found = [*outside, *_far(self.variables), *map(_open_quote, self.quoted)]
         return tuple(filter(None, found))
 
     def __repr__(self) -> str:  # what a notebook shows says PRIVATE too
@@ -104,7 +116,7 @@ class CheckReport:
                 [
                     (
                         *(each.name, f"{each.missing:,}", each.missing_as),
-                        *(f"{each.unknown:,}", each.unknown_as),
+                        *(f"{each.unknown:,}", _read_as(each)),
                     )
                     for each in self.variables
                 ],
@@ -133,10 +145,7 @@ def check(data: Any, schema: Schema) -> CheckReport:
     numbers = table.scan(task).tolist()
     rows, ragged = numbers[:2]
     found = iter(numbers[2:])
-    variables = [
-        VariableCheck(each.name, next(found), each.missing, next(found), _unknown_as(each))
-        for each in schema.variables
-    ]
+    variables = [_variable_check(each, *islice(found, 4)) for each in schema.variables]
     forbidden = [RuleCheck(_rule_text(rule), next(found)) for rule in schema.forbidden]
     people, without, over, left_out = found
     limited = schema.unit is not None and schema.unit.rows is not None
@@ -163,7 +172,7 @@ class CheckSums:
     @property
     def cells(self) -> int:
         """Of rows, variables, rules and people."""
-        return 2 + 2 * len(self.schema) + len(self.schema.forbidden) + 4
+        return 2 + 4 * len(self.schema) + len(self.schema.forbidden) + 4
 
     def partial(self, batches: Iterator[RawBatch]) -> NDArray[np.int64]:
         """Over rows among which are all of each person, or none."""
@@ -174,7 +183,13 @@ class CheckSums:
             for rule in schema.forbidden
             for name, _ in rule
         }
-        found = np.zeros((len(variables), 3), np.int64)
+        spellings = {
+            position: Coder(_as_digits(each), checking_rule(_as_digits(each)), self.codes)
+            for position, each in enumerate(variables)
+            if not self.codes and _is_two_words(each)
+        }
+        found = np.zeros((len(variables), 4), np.int64)
+        digits = np.zeros(len(variables), np.int64)
         broken = np.zeros(len(schema.forbidden), np.int64)
         people = _PeopleCounter(schema.unit)
         rows = ragged = 0
@@ -182,10 +197,13 @@ class CheckSums:
             rows += raw.rows
             ragged += raw.rows if raw.ragged else 0
             for position, checker in enumerate(checkers):
-                found[position] += np.bincount(checker.code(raw.columns[position]), minlength=3)
+                found[position] += np.bincount(checker.code(raw.columns[position]), minlength=4)
+            for position, speller in spellings.items():
+                digits[position] += int((speller.code(raw.columns[position]) == FITS).sum())
             broken += _broken(schema, readers, raw)
             people.add(raw)
-        values = found[:, [MISSING, UNKNOWN]].ravel()
+        found[:, UNKNOWN] += found[:, FAR]
+        values = np.column_stack([found[:, [MISSING, UNKNOWN, FAR]], digits]).ravel()
         return np.concatenate([[rows, ragged], values, broken, people.result()]).astype(np.int64)
 
 
@@ -242,12 +260,34 @@ def _outside(variables: Sequence[VariableCheck], rows: int) -> list[str]:
         return []
     worst = max(wrong, key=lambda each: each.unknown)
     names = ", ".join(repr(each.name) for each in wrong[:4]) + ", …" * (len(wrong) > 4)
-    level = "the nearest level" if worst.unknown_as == _NEAREST else repr(worst.unknown_as)
+    level = _NEAREST_LEVEL if worst.unknown_as == _NEAREST else repr(worst.unknown_as)
+    digits = worst.zeros_and_ones > worst.unknown / 2
     return [
         f"{counted(len(wrong), 'column')} ({names}) with more than {MOST_OUTSIDE:.0%} of values "
         f"outside the schema: of {worst.name!r} {worst.unknown / rows:.0%}, all read as {level}. "
-        "Write levels as the file has them: 0 and 1 are not no and yes."
+        f"Write levels as the file has them{': 0 and 1 are not no and yes' * digits}."
     ]
+
+
+def _far(variables: Sequence[VariableCheck]) -> list[str]:
+    """The alarm about numbers that stand for no answer, and are read as one."""
+    wrong = [each for each in variables if each.far and not each.far_is_gap]
+    if not wrong:
+        return []
+    worst = max(wrong, key=lambda each: each.far)
+    names = ", ".join(repr(each.name) for each in wrong[:4]) + ", …" * (len(wrong) > 4)
+    return [
+        f"{counted(len(wrong), 'column')} ({names}) with numbers far outside the scale: "
+        f"{worst.far:,} in {worst.name!r}, read as {worst.far_as}. Are they codes for no answer, "
+        'such as 99? Then write missing_codes = ["99"] in the schema, and gap = "no answer" '
+        "for a level of their own."
+    ]
+
+
+def _read_as(each: VariableCheck) -> str:
+    """What becomes of values outside the schema."""
+    apart = each.far and each.far_as != _NEAREST_LEVEL
+    return f"{each.unknown_as}; {each.far:,} far off as {each.far_as}" if apart else each.unknown_as
 
 
 def _open_quote(file: QuotedLines) -> str | None:
@@ -268,6 +308,7 @@ def _quoted_line(file: QuotedLines) -> str:
 
 
 _NEAREST = "nearest"
+_NEAREST_LEVEL = "the nearest level"
 _HOLDS = {
     "integer": "whole numbers",
     "float": "decimal numbers",
@@ -300,6 +341,42 @@ def _people_lines(people: PeopleCheck) -> list[str]:
 
 def _persons(count: int) -> str:
     return "1 person" if count == 1 else f"{count:,} people"
+
+
+def _variable_check(
+    variable: Variable, missing: int, unknown: int, far: int, digits: int
+) -> VariableCheck:
+    as_missing = variable.kind == "ordered"
+    far_as = repr(variable.missing) if as_missing else _NEAREST_LEVEL
+    return VariableCheck(
+        *(variable.name, missing, variable.missing, unknown, _unknown_as(variable)),
+        far,
+        far_as if far else "",
+        as_missing and variable.has_gap and far > 0,
+        digits,
+    )
+
+
+def _is_two_words(variable: Variable) -> bool:
+    """Whether a file of 0 and 1 may be meant: two levels, none of them a digit."""
+    return (
+        len(variable.answers) == 2
+        and variable.kind in ("levels", "ordered")
+        and not {"0", "1"} & set(variable.answers)
+    )
+
+
+def _as_digits(variable: Variable) -> Variable:
+    """The variable as if its levels were 0 and 1."""
+    return replace(
+        variable,
+        levels=("0", "1"),
+        kind="levels",
+        missing="0",
+        unknown="0",
+        has_gap=False,
+        missing_codes=(),
+    )
 
 
 def _unknown_as(variable: Variable) -> str:

@@ -55,7 +55,8 @@ _VARIABLES = """
 # gap:     the name of a further level for them; learners then speak of those who answered.
 # missing_codes: values that are read like empty ones, such as ["99"].
 # unknown: the level that values not listed here are read as ("nearest": the closest number or bin;
-#          for ordered levels that are numbers too).
+#          for ordered levels that are numbers too, but a step or more beyond their ends, as 99 on
+#          a scale from 1 to 6, numbers are read like empty values).
 # question: the wording, for readers only.
 # Nobody is warned when a value is read that way: see how many there are with pf.check.
 """

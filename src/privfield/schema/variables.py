@@ -71,7 +71,7 @@ class Ordered:
     """Levels whose order means something: ``Ordered(["1", "2", "3", "4", "5", "6"])``.
 
     Where all levels are numbers, other numbers are read as the nearest level, a half as the higher
-    one.
+    one; a whole step or more beyond the ends, as 99 on a scale from 1 to 6, they are missing.
     """
 
     levels: tuple[str, ...]
@@ -113,7 +113,7 @@ class Variable:
     `kind` is "levels" (matched by name), "ordered" (the same, from least to most), "number" (codes
     0, 1, …) or "bins" (intervals `edges`). `missing` is the level that missing values are read as.
     `unknown` is the level that other values outside the schema are read as; None means the nearest
-    level (numbers, bins, and ordered levels that are numbers).
+    level (numbers, bins, and ordered levels that are numbers, up to a step beyond their ends).
     With `has_gap` the last level is no answer but a gap: it is the one that missing values are read
     as, and learners speak of those who answered. `missing_codes` are values that mean "missing".
     `question` is the wording, for readers only: variables are equal without it.

@@ -75,11 +75,29 @@ def is_named(variable: Variable) -> bool:
 
 
 def oracle_nearest(variable: Variable, number: Any) -> int:
-    """A half goes up."""
+    """A half goes up; what is a step or more off the ends is missing."""
     ends = [Fraction(level) for level in variable.levels]
+    if len(ends) > 1:
+        low, second, *_ = sorted(ends)
+        *_, last, high = sorted(ends)
+        if not low - (second - low) < number < high + (high - last):
+            return variable.levels.index(variable.missing)
     if not math.isfinite(number):
         return ends.index(max(ends) if number > 0 else min(ends))
     return min(range(len(ends)), key=lambda code: (abs(ends[code] - Fraction(number)), -ends[code]))
+
+
+def test_99_is_no_answer_on_a_scale() -> None:
+    values = [0, 0.01, 1, 6, 6.5, 6.99, 7, 99, -1, math.inf]
+    scale = Schema({"x": Ordered(range(1, 7))}, gaps={"x": "no answer"})
+    expected = [6, 0, 0, 5, 5, 5, 6, 6, 6, 6]
+    assert codes({"x": values}, scale) == expected
+    assert codes({"x": [str(value) for value in values]}, scale) == expected
+    assert codes({"x": [99, 7, 0, 3]}, scale) == [6, 6, 6, 2]
+    middle = Schema({"x": Ordered(range(1, 7))}, missing={"x": 3})
+    assert codes({"x": [99, None, 6]}, middle) == [2, 2, 5]
+    asked = Schema({"x": Ordered(range(1, 7))}, unknown={"x": 6})
+    assert codes({"x": [99, 7, 1]}, asked) == [5, 5, 0]
 
 
 def oracle_position(variable: Variable, number: Any) -> int:

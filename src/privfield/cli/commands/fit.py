@@ -205,6 +205,8 @@ def _show_remarks(schema: Schema, study: Study) -> None:
     rules = sorted({v.unknown or "the nearest" for v in schema.variables})
     shown = ", ".join(rules[:4]) + (", …" if len(rules) > 4 else "")
     note(f"Odd values       are read as `unknown` ({shown}): `privfield check` counts them for you")
+    if any(v.unknown is None and v.kind == "ordered" for v in schema.variables):
+        note("                 Numbers off a scale, such as 99, are read like empty ones")
     if not study.guessed:
         remark_on_delta(study.first_budget, study.n)
 

@@ -28,7 +28,8 @@ among them `unknown`: the level that values outside the schema are read as. File
 are those of SDV metadata and Frictionless Table Schemas (.json).
 
 Gaps: --gaps level makes them a level of their own, and models speak of those who answered;
---gaps middle reads them as the middle of a scale, --gaps no as the level "no".
+--gaps middle reads them as the middle of a scale, --gaps no as the level "no". --missing 99,-1
+lists codes that mean "no answer"; they are read like empty values.
 """
 
 
@@ -44,6 +45,9 @@ def init(
     gaps: Annotated[
         str | None,
         options.text("level", "Empty values are read as: level, middle, or one of the levels."),
+    ] = None,
+    missing: Annotated[
+        str | None, options.text("99,-1", "Codes that mean no answer; read like empty values.")
     ] = None,
     levels_are_public: Annotated[
         bool,
@@ -71,6 +75,7 @@ def init(
     target = check_output(output, force)
     with typed(file), in_options():
         columns, remarks = _columns(file, given, ordered, levels_are_public, encoding)
+        columns = _with_codes(columns, missing)
     columns = _with_gaps(columns, _asked(columns) if gaps is None and not json else gaps)
     write_bytes(target, draft(columns, public=levels_are_public).encode())
     names = [column.name for column in columns]
@@ -167,6 +172,29 @@ def _with_gaps(columns: Sequence[Column], gaps: str | None) -> list[Column]:
     ]
 
 
+def _with_codes(columns: Sequence[Column], missing: str | None) -> list[Column]:
+    """Columns with these codes besides those that they have; all are read like empty values."""
+    from dataclasses import replace
+
+    from privfield.schema.codebook import with_gap
+
+    codes = [code.strip() for code in (missing or "").split(",")]
+    if missing is None:
+        return list(columns)
+    if not all(codes):
+        raise InputError(f"--missing must list codes, such as 99,-1; got {missing!r}.")
+    both = [code for code in codes if any(code in column.levels for column in columns)]
+    if both:
+        raise InputError(f"--missing: {both[0]!r} is a level, so it cannot mean no answer.")
+    found = []
+    for column in columns:
+        if column.levels:
+            every = dict.fromkeys((*column.missing_codes, *codes))
+            column = with_gap(replace(column, missing_codes=tuple(every)))
+        found.append(column)
+    return found
+
+
 def _missing_codes(columns: Sequence[Column]) -> list[str]:
     from privfield.words import counted
 
@@ -194,7 +222,9 @@ def _next_steps(
     else:
         first = columns[0]
         nearest = first.ordered and level_numbers(first.levels) is not None
-        what = "Empty values" if nearest else "Values outside the schema, and empty ones,"
+        what = "Values outside the schema, and empty ones,"
+        if nearest:
+            what = "Empty values, and numbers off the scale such as 99,"
         where = "the first level" if first.missing is None else "a level of the scale"
         if first.gap is not None:
             where = "a level of their own"
@@ -205,6 +235,8 @@ def _next_steps(
             "suits better. Delete the sections of\ncolumns you do not need (names, ids). "
             "Where the file has 0 and 1, the levels are 0,1."
         )
+        if not any(column.missing_codes for column in columns):
+            note("Codes for no answer, such as 99, are listed with --missing 99.")
     file = "<table>" if file.lower().endswith(".json") else file
     note(
         f"Then: privfield check {file} --schema {target}{more}   (for you only: counts what does "

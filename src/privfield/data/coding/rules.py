@@ -45,39 +45,51 @@ class CodeRule:
 
     `levels` are the codes of the answers in order. `missing` stands for missing values, `unknown`
     for values outside the schema (None: the code of the nearest level). `unreadable` stands for
-    text where a number is needed.
+    text where a number is needed, `far` for numbers far from all levels (None: like others that are
+    outside).
     """
 
     levels: Sequence[int]
     missing: int
     unknown: int | None
     unreadable: int
+    far: int | None = None
 
     @property
     def size(self) -> int:
         """One more than the largest code."""
-        return 1 + max(max(self.levels), self.missing, self.unknown or 0, self.unreadable)
+        others = self.missing, self.unknown or 0, self.unreadable, self.far or 0
+        return 1 + max(*self.levels, *others)
 
 
 def reading_rule(variable: Variable) -> CodeRule:
     """How a table is read: every value becomes one of the variable's levels.
 
     Where unlisted numbers go to the nearest level, text that is no number has no nearest level
-    and is read as missing.
+    and is read as missing. So is a number that is a step or more off the ends of an ordered scale:
+    99 is no answer on a scale from 1 to 6.
     """
     missing = variable.code(variable.missing)
     unknown = None if variable.unknown is None else variable.code(variable.unknown)
     size = len(variable.answers)
-    return CodeRule(range(size), missing, unknown, missing if unknown is None else unknown)
+    far = missing if unknown is None and variable.kind == "ordered" else None
+    return CodeRule(range(size), missing, unknown, missing if unknown is None else unknown, far)
 
 
-FITS, MISSING, UNKNOWN = 0, 1, 2
+FITS, MISSING, UNKNOWN, FAR = 0, 1, 2, 3
 
 
 def checking_rule(variable: Variable) -> CodeRule:
-    """How a table is checked: does a value fit, is it missing, or is it outside the schema?"""
-    unreadable = MISSING if variable.unknown is None else UNKNOWN
-    return CodeRule([FITS] * len(variable.answers), MISSING, UNKNOWN, unreadable)
+    """How a table is checked: does a value fit, is it missing, is it outside the schema, or far
+    outside, where the nearest level is no good guess?"""
+    nearest = variable.unknown is None
+    return CodeRule(
+        [FITS] * len(variable.answers),
+        MISSING,
+        UNKNOWN,
+        MISSING if nearest else UNKNOWN,
+        FAR if nearest else None,
+    )
 
 
 def remember(codes: dict[Any, int], value: Any, code: int) -> None:
@@ -117,12 +129,13 @@ class VariableRule:
         """The codes of numbers in a column of that dtype."""
         codes, unknown = self.rule.levels, self.rule.unknown
         if self.kind == "number":
-            return self._positions(codes).but(self._gone)
+            return self._near(self._positions(codes)).but(self._gone)
         if self.kind == "ordered":
-            return self._number_steps(self.numbers, codes).but(self._gone)
+            return self._near(self._number_steps(self.numbers, codes)).but(self._gone)
         if self.kind == "bins":
             below, above = (codes[0], codes[-1]) if unknown is None else (unknown, unknown)
-            return interval_steps(self.edges, codes, below, above).but(self._gone)
+            steps = interval_steps(self.edges, codes, below, above)
+            return self._near(steps).but(self._gone)
         if dtype.kind in "iu":
             whole = ((_whole(name), code) for name, code in self._texts.items())
             return exact_steps({n: code for n, code in whole if n is not None}, self._unknown)
@@ -141,6 +154,23 @@ class VariableRule:
         if self.rule.unknown is None:
             return nearest_steps(codes)
         return self._number_steps([float(place) for place in range(len(codes))], codes)
+
+    def _near(self, steps: Steps) -> Steps:
+        """These steps, but for numbers that are far from all levels."""
+        reach = None if self.rule.far is None else self._reach()
+        return steps if reach is None else steps.beyond(*reach, self.rule.far or 0)
+
+    def _reach(self) -> tuple[float, float] | None:
+        """The first numbers that are far from all levels: one step from the ends of an ordered
+        scale; from the ends of codes and bins, more than these are apart."""
+        if self.kind == "ordered" and len(self.numbers) > 1:
+            found = sorted(self.numbers)
+            return 2 * found[0] - found[1], 2 * found[-1] - found[-2]
+        ends = self.edges or (0.0, len(self.rule.levels) - 1.0)
+        low, high = ends[0], ends[-1]
+        if self.kind == "ordered" or not math.isfinite(high - low):
+            return None
+        return 2 * low - high - 1, 2 * high - low + 1
 
     def _number_steps(self, numbers: Sequence[float], codes: Sequence[int]) -> Steps:
         """The codes of these numbers, and of others the nearest or the unknown one."""

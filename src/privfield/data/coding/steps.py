@@ -44,6 +44,12 @@ class Steps:
             found[place:place] = found[place], code
         return Steps(tuple(breaks), tuple(found))
 
+    def beyond(self, low: float, high: float, code: int) -> Steps:
+        """The same function between these numbers, and `code` from each of them outwards."""
+        first = math.nextafter(low, math.inf)
+        inner = self.within(first, math.nextafter(high, -math.inf))
+        return Steps((first, *inner.breaks, high), (code, *inner.codes, code))
+
 
 def interval_steps(edges: Sequence[float], codes: Sequence[int], below: int, above: int) -> Steps:
     """Intervals [a, b); an infinite outer edge takes infinity in."""
