@@ -30,6 +30,7 @@ PUBLIC = {  # loaded when first asked for: `privfield --help` needs none; types:
     "CsvFiles": "privfield.data.sources.files",
     "estimate": "privfield.estimation.estimate",
     "FrankWolfe": "privfield.learners.frank_wolfe",
+    "GaussianDP": "privfield.privacy.budgets",
     "IsingLearner": "privfield.learners.ising",
     "IsingModel": "privfield.models.ising",
     "Ledger": "privfield.privacy.ledger",

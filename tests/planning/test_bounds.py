@@ -160,4 +160,21 @@ def test_add_remove_bounds_are_at_most_half():
 
 
 def test_no_bound_is_claimed_for_more_levels():
-    assert plan((3, 3, 3), 1000, pf.PureDP(1), accuracy=0.01).bounds == ()
+    found = plan((3, 3, 3), 1000, pf.PureDP(1), accuracy=0.01)
+    assert found.bounds == () and "two levels" in found.bounds_note
+
+
+def test_a_plan_without_bounds_says_why():
+    def note(budget, p=20, **asked):
+        found = plan(p, 5000, budget, **asked)
+        assert bool(found.bounds) != bool(found.bounds_note)
+        return found.bounds_note
+
+    approximate = pf.ApproxDP(1, 1e-6)
+    assert "say accuracy=0.1" in note(approximate)
+    assert "say accuracy=0.1" in note(approximate, sites=3)
+    assert "at most one row" in note(approximate, accuracy=0.1)
+    assert "ε up to 0.5 " in note(approximate, accuracy=0.1, adjacency="add-remove")
+    assert "accuracy up to 0.136" in note(approximate, accuracy=0.2)
+    assert "at most one row" in note(pf.ZCDP(1), p=3)
+    assert note(pf.PureDP(1)) == note(pf.ApproxDP(0.01, 1e-6), accuracy=0.1) == ""

@@ -397,3 +397,10 @@ def test_the_exported_name_is_the_function():
     import privfield.mechanisms.graphs.block_plan  # noqa: F401
 
     assert pf.plan is plan
+
+
+def test_calls_name_the_budget_that_was_given():
+    for budget in (pf.PureDP(0.5), pf.ZCDP(0.03), pf.GaussianDP(0.03), pf.ApproxDP(1, 1e-6)):
+        call = pf.plan(4, 1000, budget).recommended.call
+        inner = call[call.index("pf.", 3) : call.index(")") + 1]
+        assert eval(inner, {"pf": pf}) == budget and type(eval(inner, {"pf": pf})) is type(budget)

@@ -100,6 +100,28 @@ def lower_bounds(study: Study) -> tuple[LowerBound, ...]:
     return bounds_for(study, study.budget)
 
 
+def why_none(study: Study, found: tuple[LowerBound, ...]) -> str:
+    """Why there is no bound, in a sentence; empty where there is one."""
+    if found:
+        return ""
+    if not study.is_binary or study.model in ("chain", "peer"):
+        return "Bounds are proved for Ising models of variables with two levels only."
+    budget = study.budget
+    if budget.is_pure or isinstance(budget, ZCDP):
+        return "What is proved for so few variables at this budget is at most one row."
+    if study.accuracy is None:
+        return "Under (ε, δ) a bound is proved for errors of couplings only: say accuracy=0.1."
+    assert isinstance(budget, ApproxDP)
+    steps = 2 if study.adjacency is Adjacency.ADD_REMOVE else 1
+    if study.accuracy > MOST_ACCURACY or steps * budget.epsilon > _MOST_EPSILON:
+        most = f"{_MOST_EPSILON / steps:g}"
+        return (
+            f"Under (ε, δ) a bound is proved for ε up to {most} and accuracy up to "
+            f"{MOST_ACCURACY:.3f} only."
+        )
+    return "What is proved for so few variables at this budget is at most one row."
+
+
 def bounds_for(study: Study, budget: Budget) -> tuple[LowerBound, ...]:
     """Bounds under that budget; empty where none is proved."""
     p, steps = study.variables, 2 if study.adjacency is Adjacency.ADD_REMOVE else 1

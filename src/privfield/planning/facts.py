@@ -65,6 +65,7 @@ class PlanFacts:
     table_notes: tuple[str, ...]
     sites: int = 1  # over which the rows are spread, each with the budget
     gaps: int = 0  # variables of which one level is that the answer is missing
+    bounds_note: str = ""  # why there are no `bounds`, where there are none
 
     @property
     def recommended(self) -> Forecast:

@@ -13,7 +13,7 @@ from privfield.mechanisms.forecasting.calls import budget_call
 from privfield.mechanisms.forecasting.choose import forecasts, ranked
 from privfield.mechanisms.forecasting.forecast import Answers, Forecast
 from privfield.mechanisms.forecasting.study import Study
-from privfield.planning.bounds import lower_bounds
+from privfield.planning.bounds import lower_bounds, why_none
 from privfield.planning.facts import LowerBound, PlanFacts, Table1Row
 from privfield.planning.needs import alone, apart, budget_needed, rows_needed
 from privfield.planning.request import check_study
@@ -106,13 +106,16 @@ def _pooled(found: Plan, study: Study) -> Plan:
     )
     calls = budget_call(study.budget), budget_call(found.budget)
     rows = f"declared_rows={found.n}", f"declared_rows={found.n // found.sites}"
+    own = replace(study, budget=found.budget, base=found.budget)
+    bounds = lower_bounds(own)
     return replace(
         found,
         methods=tuple(
             replace(way, call=way.call.replace(*calls).replace(*rows)) for way in found.methods
         ),
         advice=(noise, *found.advice),
-        bounds=lower_bounds(replace(study, budget=found.budget, base=found.budget)),
+        bounds=bounds,
+        bounds_note=why_none(own, bounds),
         table=(),
         table_notes=(),
     )
@@ -139,6 +142,7 @@ def make_plan(study: Study, spent: Budget, sites: int) -> Plan:
         needed_budget = apart(needed_budget, sites)
     table, notes = live_table(study)
     metric, target = METRICS[study.model]
+    bounds = lower_bounds(study)
     return Plan(
         model=study.model,
         variables=study.variables,
@@ -160,7 +164,8 @@ def make_plan(study: Study, spent: Budget, sites: int) -> Plan:
         needed_n=needed_n,
         needed_budget=needed_budget,
         max_memory=study.max_memory,
-        bounds=lower_bounds(study),
+        bounds=bounds,
+        bounds_note=why_none(study, bounds),
         table=table,
         table_notes=notes,
         sites=sites,
@@ -172,7 +177,8 @@ class Plan(PlanFacts):
     """What to expect of a study; `pf.plan` makes it, and no data is in it.
 
     `print(plan)` is one screen. `methods` are sorted, the recommended one first. `needed_n` and
-    `needed_budget` would reach `accuracy`, which is compared with `target`.
+    `needed_budget` would reach `accuracy`, which is compared with `target`. `bounds` are proved for
+    every method; where there are none, `bounds_note` says why.
     """
 
     def table1(self) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 from privfield.mechanisms.forecasting.study import Study
 from privfield.privacy.adjacency import Adjacency
-from privfield.privacy.budgets import ZCDP, ApproxDP, Budget, PureDP
+from privfield.privacy.budgets import ZCDP, ApproxDP, Budget, GaussianDP, PureDP
 
 
 def budget_call(budget: Budget) -> str:
@@ -16,7 +16,8 @@ def budget_call(budget: Budget) -> str:
     if isinstance(budget, ApproxDP):
         return f"pf.ApproxDP({budget.epsilon:.12g}, {budget.delta:.12g})"
     assert isinstance(budget, ZCDP)
-    return f"pf.ZCDP({budget.rho:.12g})"
+    name = "GaussianDP" if isinstance(budget, GaussianDP) else "ZCDP"
+    return f"pf.{name}({budget.rho:.12g})"
 
 
 def learner_call(study: Study, learner: str, *, declares: bool = False, **settings: Any) -> str:
