@@ -167,12 +167,13 @@ def _(released: Selection | StableSelection, how: How) -> Any:
 
 @model_of.register
 def _(released: Moments, how: How) -> IsingModel:
-    return match_moments(
+    found = match_moments(
         released,
         shrinkage=released.noise != "none",
         method=how.only("moments", "auto", "exact", "sampled"),
         progress=how.progress,
     )
+    return found.told()
 
 
 @model_of.register(ItemSums)

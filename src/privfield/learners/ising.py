@@ -137,7 +137,8 @@ class IsingLearner(Learner):
         about: dict[str, Any] = {"schema": self.schema, "names": names}
         found = self._release(SecondMoments, data, noise=self.noise, **about)
         shrinkage = not isinstance(self.budget, NonPrivate)
-        return match_moments(found, shrinkage=shrinkage, rng=self.rng, progress=self.progress)
+        matched = match_moments(found, shrinkage=shrinkage, rng=self.rng, progress=self.progress)
+        return matched.told()
 
     def _two_stages(self, data: Any, names: tuple[str, ...]) -> IsingModel:
         from privfield.estimation.estimate import estimate

@@ -42,7 +42,8 @@ class Matched:
     `residual` is how far the equations are from solved, in standard deviations per effective
     parameter; `converged` says whether that is near enough. `steps` counts rounds of the solver.
     `contradicted` names variables whose released moments are farther from the model's than noise
-    and sampling explain, those with most such moments first.
+    and sampling explain, those with most such moments first. Where weights are not `shrunk`, the
+    most likely ones may be endless: that they did not converge is no fault.
     """
 
     model: IsingModel
@@ -50,9 +51,10 @@ class Matched:
     residual: float
     steps: int
     contradicted: tuple[str, ...]
+    shrunk: bool
 
-    def tell_if_wrong(self) -> None:
-        """Warn where the model must not be trusted; depends on released numbers only."""
+    def told(self) -> IsingModel:
+        """The model, with a warning where it must not be trusted, by released numbers only."""
         if self.contradicted:
             names = ", ".join(map(repr, self.contradicted[:5]))
             more = len(self.contradicted) - 5
@@ -61,14 +63,15 @@ class Matched:
                 f"{f' and {more} more' if more > 0 else ''} by more than noise explains. Do not "
                 "trust its weights. Fewer variables, or leaving out those that say nearly the "
                 "same as others, would help.",
-                stacklevel=4,
+                stacklevel=3,
             )
-        elif not self.converged:
+        elif self.shrunk and not self.converged:
             warnings.warn(
                 f"The estimate did not converge: it is off by {self.residual:.2g} standard "
                 "deviations per parameter. Fewer variables would help.",
-                stacklevel=4,
+                stacklevel=3,
             )
+        return self.model
 
 
 def check(task: Matching, law: NoiseLaw) -> Check:

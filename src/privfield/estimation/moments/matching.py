@@ -52,44 +52,21 @@ def match_moments(
     max_bytes: float = QUICK_BYTES,
     rng: np.random.Generator | None = None,
     progress: ProgressCallback | None = None,
-) -> IsingModel:
+) -> Matched:
     """The Ising model whose moments agree with the noisy ones, as far as their noise allows.
 
     Post-processing: no data, no privacy cost. With `shrinkage` the prior variance of weights and of
     fields is chosen from the released numbers; there is nothing to tune. Without, it is maximum
     likelihood with the noisy moments taken as they are. `method` is "exact" (refused above
     `max_bytes`), "sampled" (any size, by Markov chains, drawn with `rng`) or "auto" (exact where
-    it fits).
+    it fits). `told()` of the result is the model, with a warning where it must not be trusted.
 
     >>> import numpy as np, privfield as pf
     >>> rows = pf.IsingModel([[0, 0.5], [0.5, 0]]).sample(100_000, np.random.default_rng(0))
     >>> learner = pf.IsingLearner(pf.ZCDP(0.1), method="moments").fit(rows)
-    >>> float(match_moments(learner.released_).weights[0, 1].round(1))
+    >>> float(match_moments(learner.released_).told().weights[0, 1].round(1))
     0.5
     """
-    found = solve_moments(
-        moments,
-        shrinkage=shrinkage,
-        method=method,
-        max_bytes=max_bytes,
-        rng=rng,
-        progress=progress,
-    )
-    if shrinkage or found.contradicted:  # without, the most likely weights may be endless
-        found.tell_if_wrong()
-    return found.model
-
-
-def solve_moments(
-    moments: Moments,
-    *,
-    shrinkage: bool = True,
-    method: str = "auto",
-    max_bytes: float = QUICK_BYTES,
-    rng: np.random.Generator | None = None,
-    progress: ProgressCallback | None = None,
-) -> Matched:
-    """`match_moments` with how it came about, and without a warning."""
     if not isinstance(moments, Moments):
         raise InputError(f"moments must come from measure_moments; got {type(moments).__name__}.")
     if method not in ("auto", "exact", "sampled"):
@@ -118,7 +95,7 @@ def solve_moments(
     joint = task.theta
     model = IsingModel(joint[1:, 1:], joint[0, 1:], moments.names, stamp=moments.stamp)
     names = tuple(moments.names[v] for v in found.contradicted)
-    return Matched(model, found.converged, found.residual, next(rounds), names)
+    return Matched(model, found.converged, found.residual, next(rounds), names, shrinkage)
 
 
 def joint_moments(moments: Moments) -> Table:
