@@ -41,8 +41,8 @@ from privfield.planning.plan import plan as plan
 from privfield.privacy.adjacency import Adjacency as Adjacency
 from privfield.privacy.budgets import ApproxDP as ApproxDP
 from privfield.privacy.budgets import Cost as Cost
-from privfield.privacy.budgets import NON_PRIVATE as NON_PRIVATE
 from privfield.privacy.budgets import GaussianDP as GaussianDP
+from privfield.privacy.budgets import NON_PRIVATE as NON_PRIVATE
 from privfield.privacy.budgets import PureDP as PureDP
 from privfield.privacy.budgets import ZCDP as ZCDP
 from privfield.privacy.ledger import Ledger as Ledger
