@@ -279,6 +279,19 @@ def test_quoted_line_ends_across_blocks(tmp_path: Path, monkeypatch: pytest.Monk
     assert rows(path) == [(2, 1)] * 5_000
 
 
+def test_the_length_of_a_record_does_not_change_how_others_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A line end inside quotes is read whole, wherever blocks end: others decide where."""
+    monkeypatch.setattr(csv_source, "_BLOCK_BYTES", 2**10)
+    schema = Schema({"a": ["?", "first\r\nline"], "b": 2}, missing={"b": 0})
+    path = tmp_path / "t.csv"
+    record = b'"first\r\nline",1\n'  # 16 bytes: what one block cuts, all do
+    for length in range(17):
+        path.write_bytes(b"a,b\n" + b"x" * length + b",1\n" + record * 1_000)
+        assert rows(path, schema) == [(0, 1), *[(1, 1)] * 1_000], length
+
+
 def test_one_column_counts_empty_lines(tmp_path: Path) -> None:
     schema = Schema({"a": ["no", "yes", "none"]}, missing={"a": "none"})
     path = tmp_path / "t.csv"

@@ -223,20 +223,12 @@ class CsvFile:
     def _reader(self, file: Any, ragged: _Counter, bounded: bool, lent: _Lent) -> Any:
         from pyarrow import csv as arrow_csv
 
-        def as_text(block: Any) -> Any:
-            """Each byte as a letter of its own: Arrow decodes ragged rows to show them to the
-            counter, and passes over those that are not UTF-8 with a note to stderr."""
-            letters = np.frombuffer(block, np.uint8)
-            if len(letters) and letters.max() > 127:
-                letters = np.frombuffer(letters.tobytes().decode("latin-1").encode(), np.uint8)
-            return lent.lend(letters)
-
         names = [f"c{place}" for place in range(len(self._header.cells))]
         wanted = [f"c{place}" for place in self._places]
         # bytes, not text: what is not UTF-8 is an unknown value like any other
         text = pa.dictionary(pa.int32(), pa.binary())
         return arrow_csv.open_csv(
-            pa.TransformInputStream(file, lent.lend(as_text)),
+            pa.PythonFile(lent.lend(_Letters(file, lent)), "r"),
             read_options=arrow_csv.ReadOptions(
                 column_names=names,
                 # a letter may become two bytes, and a record may reach into one more block
@@ -297,6 +289,34 @@ class _Lent:
         latest = time.monotonic() + self._MOST_SECONDS
         while any(found() is not None for found in self._objects) and time.monotonic() < latest:
             time.sleep(0.001)
+
+
+class _Letters:
+    """The text of a file, each byte as a letter of its own, in blocks for Arrow.
+
+    Arrow decodes ragged rows to show them to the counter, and passes over those that are not UTF-8
+    with a note to stderr. And it drops a line feed that begins a block after a carriage return,
+    inside quotes too. Where blocks end depends on other records, so none ends between the two.
+    """
+
+    closed = False
+
+    def __init__(self, file: Any, lent: _Lent) -> None:
+        self._file, self._lent, self._ready = file, lent, bytearray()
+
+    def read(self, size: int) -> Any:
+        """The next block, of `size` bytes or one less; what is left at the end."""
+        while len(self._ready) <= size and (text := self._file.read(_PIECE_BYTES)):
+            self._ready += text if text.isascii() else text.decode("latin-1").encode()
+        goes_on = len(self._ready) > size
+        end = size - (goes_on and self._ready[size - 1 : size + 1] == b"\r\n")
+        found = np.frombuffer(bytes(memoryview(self._ready)[:end]), np.uint8)
+        del self._ready[:end]
+        return self._lent.lend(found)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
 
 
 class _WithoutLongRecords:
