@@ -16,7 +16,7 @@ import numpy as np
 
 from privfield.checks import check_level
 from privfield.estimation.uncertainty.coordinates import Numbers, Scope, contrasts, numbers_of
-from privfield.estimation.uncertainty.tails import laplace_share, quantile
+from privfield.estimation.uncertainty.tails import beyond, laplace_share, quantile
 from privfield.inference.factors import Table
 from privfield.models.base import Model
 from privfield.models.mrf import MarkovRandomField
@@ -25,6 +25,8 @@ from privfield.stamps import Stamped, stamped
 _IMPOSSIBLE = 1e-12  # shares up to this are those of levels that cannot occur
 _GRID = 501  # trial values of a probability
 _HALVINGS = 30  # of a step between them
+_FAR = 4.0  # deviations: a law that is cut off there is whole
+_TINY = 1e-12
 _TRIALS = 21  # of those for which it is asked whether noise reaches everywhere
 
 Linear = tuple[float, Table]  # a probability as constant + weights · mean of the statistics
@@ -212,6 +214,12 @@ class Ratios:
     a cell that came out empty may not be. Noise that takes the numerator out of its range, from 0
     to the denominator, counts as the nearest possible: that can only widen the set, which would be
     empty if noise went far.
+
+    Intervals are given where the denominator, and the number of people, came out large enough
+    (`are_hidden`). Where these are noisy, more of what is given has them too large: an end is as
+    far as the error given that they passed, with what else was released held fixed. Along the line
+    on which only the error moves, that is its law cut off where they would not have passed (Lee
+    and others 2016), and t is left out only if less than half of what the level leaves lies beyond.
     """
 
     total: float
@@ -222,11 +230,12 @@ class Ratios:
     bottom: Table
     spread: Table  # coefficients of t⁰, t¹, t²: the variance of noise, in people²
     fourth: Table  # coefficients of t⁰ … t⁴: Σ of squared variances of its parts
+    constants: Table  # of numerator and denominator: how the number of people enters both
 
     @classmethod
     def of(cls, numbers: Numbers, asked: Sequence[tuple[Linear, Linear]]) -> Ratios:
         """From probabilities as constant + weights · mean of the statistics."""
-        tops, bottoms, spreads, fourths = [], [], [], []
+        tops, bottoms, spreads, fourths, constants = [], [], [], [], []
         for both, base in asked:
             used = np.flatnonzero((both[1] != 0) | (base[1] != 0))
             sums, variances = numbers.sums[used], numbers.variances[used]
@@ -237,8 +246,9 @@ class Ratios:
             people = np.array([numbers.total_deviation**2])  # its noise moves the constants
             spreads.append(_powers(variances, a, b, 2) + _powers(people, [both[0]], [base[0]], 2))
             fourths.append(_powers(variances**2, a, b, 4))
+            constants.append([both[0], base[0]])
         known = numbers.total, numbers.total_deviation, numbers.alike, numbers.laplace
-        return cls(*known, *map(np.array, (tops, bottoms, spreads, fourths)))
+        return cls(*known, *map(np.array, (tops, bottoms, spreads, fourths, constants)))
 
     @property
     def estimate(self) -> Table:
@@ -249,14 +259,18 @@ class Ratios:
 
     def reach(self, t: Table, level: float) -> Table:
         """How far numerators may lie from t · denominator; one column of `t` for each ratio."""
-        people = self.alike * np.minimum(self.bottom, 1.0) * t * (1 - t) * self.total
-        variance = np.maximum(_polynomial(self.spread, t), 0.0) + people
+        variance, share = self._error(t, self.bottom * self.total)
+        return np.asarray(quantile(level, share) * np.sqrt(variance) / self.total)
+
+    def _error(self, t: Table, people: Table) -> tuple[Table, Table]:
+        """The variance of (numerator − t · denominator), in people², and its share that is Laplace.
+
+        `people` are those of the denominator.
+        """
+        sampled = self.alike * np.minimum(people, self.total) * t * (1 - t)
+        variance = np.maximum(_polynomial(self.spread, t), 0.0) + sampled
         fourth = np.maximum(_polynomial(self.fourth, t), 0.0) if self.laplace else 0.0 * t
-        return np.asarray(
-            quantile(level, laplace_share(fourth, self.laplace, variance))
-            * np.sqrt(variance)
-            / self.total
-        )
+        return variance, laplace_share(fourth, self.laplace, variance)
 
     def are_hidden(self, level: float) -> Table:
         """Which have no interval, by the law of the noise: it reaches over all of [0, 1].
@@ -264,17 +278,52 @@ class Ratios:
         Either both ends could be in one set, or there is a truth t that no outcome would exclude,
         or the number of people may be off by half: where it came out large, all looks precise.
         """
+        hidden = self._reaches_all(self.bottom * self.total, level)
+        return hidden if self.total > self._least_total(level) else np.ones_like(hidden)
+
+    def _least_total(self, level: float) -> float:
+        return 2 * float(quantile(level, np.zeros(1))[0]) * self.deviation
+
+    def _reaches_all(self, people: Table, level: float) -> Table:
+        """Whether noise reaches over all of [0, 1] if so many people are in the denominator."""
         t = np.linspace(0, 1, _TRIALS)[:, None]
-        reach = self.reach(t, level)
-        always = (reach >= np.maximum(t, 1 - t) * self.bottom).any(axis=0)
-        lost = 2 * float(quantile(level, np.zeros(1))[0]) * self.deviation >= self.total
-        return np.asarray(always | (reach[0] + reach[-1] >= self.bottom) | lost)
+        variance, share = self._error(t, people)
+        reach = quantile(level, share) * np.sqrt(variance)
+        always = (reach >= np.maximum(t, 1 - t) * people).any(axis=0)
+        return np.asarray(always | (reach[0] + reach[-1] >= people))
+
+    def _least_people(self, level: float) -> Table:
+        """The most people in the denominator with whom there would be no interval."""
+        low, high = np.zeros(len(self.bottom)), self.bottom * self.total
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            hidden = self._reaches_all(middle, level)
+            low, high = np.where(hidden, middle, low), np.where(hidden, high, middle)
+        return np.asarray(low)
 
     def ends(self, level: float) -> tuple[Table, Table]:
         """The least and the largest t that is within its error."""
+        people, is_noisy = self.bottom * self.total, bool(self.spread[:, 1:].any())
+        passed = np.maximum(people - self._least_people(level), 0.0) if is_noisy else people
+        passed_in_all = max(self.total - self._least_total(level), 0.0)
 
         def holds(t: Table) -> Table:
-            return np.asarray(np.abs(self.top - t * self.bottom) <= self.reach(t, level))
+            gap = (self.top - t * self.bottom) * self.total
+            variance, share = self._error(t, people)
+            deviation = np.sqrt(variance)
+            within = np.abs(gap) <= quantile(level, share) * deviation
+            if not is_noisy:
+                return np.asarray(within)
+            # noise that moves the gap by one deviation moves what had to be large by so much
+            side = np.sign(gap) / np.maximum(deviation, _TINY)
+            own = side * (-self.spread[:, 1] / 2 - t * self.spread[:, 2])
+            total = side * (self.constants[:, 0] - t * self.constants[:, 1]) * self.deviation**2
+            way = np.minimum(_way(passed, own), _way(np.full_like(t, passed_in_all), total))
+            z = np.abs(gap) / np.maximum(deviation, _TINY)
+            some = ~within & (z - way > -_FAR)
+            tails = _above(z[some], share[some]), _above((z - way)[some], share[some])
+            within[some] = tails[0] >= (1 - level) / 2 * tails[1]
+            return np.asarray(within)
 
         estimate = self.estimate
         grid = np.linspace(0, 1, _GRID)[:, None]
@@ -291,6 +340,19 @@ class Ratios:
             inside = holds(middle)
             ends, past = np.where(inside, middle, ends), np.where(inside, past, middle)
         return ends[0], ends[1]
+
+
+def _way(passed: Table, moved: Table) -> Table:
+    """How many deviations lead back to where nothing would have been said; infinite if none do."""
+    found = np.full(np.broadcast_shapes(passed.shape, moved.shape), np.inf)
+    np.divide(passed, moved, out=found, where=moved > _TINY)
+    return found
+
+
+def _above(z: Table, laplace: Table) -> Table:
+    """The chance to lie above z standard deviations."""
+    half = beyond(z, laplace) / 2
+    return np.asarray(np.where(z > 0, half, 1 - half))
 
 
 def _powers(weights: Table, a: Any, b: Any, order: int) -> Table:
