@@ -176,3 +176,16 @@ def test_an_empty_list_of_edges_is_not_taken_for_no_links():
 def test_noise_of_pairs_that_were_not_measured_is_not_shown_as_a_strength():
     row = EdgeInterval("a", "b", 7.906, -math.inf, math.inf, True, verdict="not measured")
     assert "7.906" not in Edges([row], 0.95, 1)._repr_html_()
+
+
+@pytest.mark.parametrize(("excess", "told"), [(1000.0, True), (103.0, False)])
+def test_a_pair_that_barely_passed_its_test_may_be_unlinked(excess, told):
+    """Three deviations from no link: 0.03 ± 0.01 among 10,000 people, with and without luck."""
+    selection = released({(0, 1): 0.8, (2, 3): 0.03}, [(0, 1), (2, 3)], threshold=100.0)
+    choices = list(selection.choices)
+    choices[1] = replace(choices[1], excess=excess)
+    selection = replace(selection, choices=tuple(choices))
+    strong, weak = uncertainty(model_of(selection), selection).edges()
+    assert strong.verdict == "clear" and 0.75 < strong.low < 0.8 < strong.high < 0.85
+    assert (weak.low > 0) is told and (weak.p < 0.05) is told
+    assert math.isclose(weak.estimate, 0.03, abs_tol=0.001) and weak.high < 0.055

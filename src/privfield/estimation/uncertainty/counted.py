@@ -16,7 +16,7 @@ import numpy as np
 
 from privfield.checks import check_level
 from privfield.estimation.uncertainty.coordinates import Numbers, Scope, contrasts, numbers_of
-from privfield.estimation.uncertainty.tails import beyond, laplace_share, quantile
+from privfield.estimation.uncertainty.tails import above, laplace_share, quantile
 from privfield.inference.factors import Table
 from privfield.models.base import Model
 from privfield.models.mrf import MarkovRandomField
@@ -321,7 +321,7 @@ class Ratios:
             way = np.minimum(_way(passed, own), _way(np.full_like(t, passed_in_all), total))
             z = np.abs(gap) / np.maximum(deviation, _TINY)
             some = ~within & (z - way > -_FAR)
-            tails = _above(z[some], share[some]), _above((z - way)[some], share[some])
+            tails = above(z[some], share[some]), above((z - way)[some], share[some])
             within[some] = tails[0] >= (1 - level) / 2 * tails[1]
             return np.asarray(within)
 
@@ -347,12 +347,6 @@ def _way(passed: Table, moved: Table) -> Table:
     found = np.full(np.broadcast_shapes(passed.shape, moved.shape), np.inf)
     np.divide(passed, moved, out=found, where=moved > _TINY)
     return found
-
-
-def _above(z: Table, laplace: Table) -> Table:
-    """The chance to lie above z standard deviations."""
-    half = beyond(z, laplace) / 2
-    return np.asarray(np.where(z > 0, half, 1 - half))
 
 
 def _powers(weights: Table, a: Any, b: Any, order: int) -> Table:

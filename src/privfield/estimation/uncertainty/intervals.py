@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from privfield.checks import check_level, check_rng, check_whole
 from privfield.errors import InputError
 from privfield.estimation.items.edges import ItemUncertainty, item_uncertainty
 from privfield.estimation.uncertainty.cautious import cautious
+from privfield.estimation.uncertainty.chosen import chosen_chance, chosen_ends
 from privfield.estimation.uncertainty.coordinates import (
     Numbers,
     Scope,
@@ -70,6 +71,9 @@ class Uncertainty(Counted):
     free: Table  # directions of the coordinates that change no probability: structural zeros
     selected: bool  # whether the pairs were chosen privately, by what they looked like
     unsettled: frozenset[Scope] = frozenset()  # chosen, but others that were not may show in them
+    passed: Mapping[Scope, float] = field(
+        default_factory=dict
+    )  # by how many people, tests of the chosen
 
     def edges(self, level: float = 0.95, negligible: float = NEGLIGIBLE) -> Edges:
         """One for each pair of variables that was measured, with its verdict."""
@@ -137,13 +141,19 @@ class Uncertainty(Counted):
     ) -> None:
         where = self._where(pairs)
         found = curves(self.judging, *where)
-        ends = [end / 2 for end in found.interval(level)]
-        chances = found.chance().tolist()
+        middles, lows, highs = found.interval(level)
+        chances = found.chance()
+        if self.passed:
+            passed = np.array([self.passed.get(scope, math.inf) for scope in pairs])
+            likely = found.possible()
+            lows, highs = chosen_ends(likely, passed, level, lows, highs)
+            chances = chosen_chance(likely, passed, chances)
+        ends = [end / 2 for end in (middles, lows, highs)]
         told = measured(self.law, *where, level).tolist()  # by margins and noise alone
         for number, (scope, known) in enumerate(zip(pairs, told, strict=True)):
             middle, low, high = (float(end[number]) for end in ends)
             rows[scope] = replace(
-                rows[scope], estimate=middle, low=low, high=high, p=chances[number]
+                rows[scope], estimate=middle, low=low, high=high, p=float(chances[number])
             )
             seen[scope] = known
 
@@ -238,11 +248,12 @@ def uncertainty(
         judging = cautious(law, model, random)
     free, selected = undetermined(model, numbers.scopes), hasattr(measurements, "measurements")
     search = getattr(measurements, "selection", measurements)  # of a stable structure, if any
-    silent = frozenset[Scope]()
+    silent, passed = frozenset[Scope](), dict[Scope, float]()
     if isinstance(search, Selection):
         with one_thread():
             silent = unsettled(law, search, model, np.random.default_rng(0))
-    return Uncertainty(model, numbers, law, judging, free, selected, silent)
+        passed = {c.pair: c.excess - c.threshold for c in search.choices if c.kept}
+    return Uncertainty(model, numbers, law, judging, free, selected, silent, passed)
 
 
 def plain_edges(model: Model, level: float = 0.95) -> Edges:

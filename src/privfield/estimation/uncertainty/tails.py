@@ -40,6 +40,12 @@ def beyond(z: Table, laplace: Table) -> Table:
     return np.asarray(np.where(np.asarray(laplace) < _NORMAL, 2 * ndtr(-x), np.clip(mixed, 0, 1)))
 
 
+def above(z: Table, laplace: Table) -> Table:
+    """The chance to lie above z standard deviations."""
+    half = beyond(z, laplace) / 2
+    return np.asarray(np.where(np.asarray(z) > 0, half, 1 - half))
+
+
 def quantile(level: float, laplace: Table) -> Table:
     """How many standard deviations hold that much probability."""
     return np.asarray(np.interp(laplace, *_quantiles(check_level(level))))

@@ -60,13 +60,18 @@ class Curves:
         variance = sampling + self.noise
         return np.asarray((self.gap - moved) / np.sqrt(variance)), variance
 
+    def spread(self, t: Table) -> tuple[Table, Table]:
+        """The variance of the sum, and the share of it that is Laplace."""
+        variance = self._score(t)[1]
+        return variance, self._share(variance)
+
     def chance(self) -> Table:
         """The p-value of the hypothesis that there is no edge."""
-        possible = self._possible()
+        possible = self.possible()
         z, variance = possible._score(np.zeros_like(self.gap))
         return beyond(z, possible._share(variance))
 
-    def _possible(self) -> Curves:
+    def possible(self) -> Curves:
         """A sum beyond what any table could have counts as the farthest."""
         ends = [
             _joint(self.first, self.second, np.full_like(self.gap, x)) for x in (-2 * FAR, 2 * FAR)
@@ -84,7 +89,7 @@ class Curves:
 
     def interval(self, level: float) -> tuple[Table, Table, Table]:
         """Estimate, low and high."""
-        possible = self._possible()
+        possible = self.possible()
         best = possible.where(0.0)
         share = possible._share(possible._score(np.clip(best, -FAR, FAR))[1])
         reach = quantile(level, share)
