@@ -62,6 +62,22 @@ def test_intervals_hold_the_truth():
     assert held > 54
 
 
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_sums_are_looked_at_where_the_law_has_its_mean(seed):
+    """With much noise too: answers spread otherwise elsewhere, which made links look weak.
+
+    Over all states, people and noise with seeds: nothing is left to chance.
+    """
+    truth = a_field(5, CHAIN)
+    chains = OrdinalChains(truth.scores, 1_000, np.random.default_rng(seed))
+    chains.sweep(truth.weights, truth.thresholds, 60)
+    learner = pf.OrdinalLearner(pf.ApproxDP(0.3, 1e-6), schema=truth.schema, insecure_seed=seed)
+    law = law_of(learner.fit(chains.codes.T.astype(np.uint8)).released_)
+    assert law.field.listed is not None
+    errors = np.sqrt(np.diag(law.loose_covariance))
+    assert np.sqrt((((law.loose_mean - law.at.point) / errors) ** 2).mean()) < 0.15
+
+
 def test_expectations_over_all_states_are_those_of_simulated_people(monkeypatch):
     """Of 40,960 people, more or less dependent: seven standard errors of 20,000."""
     truth = a_field(3, CHAIN)

@@ -40,7 +40,7 @@ _BURN_IN, _SETTLE, _THIN = 20, 5, 2  # sweeps: at first, after a move, between s
 _PER_NUMBER = 25  # simulated people for each measured number, for covariances
 _PER_CELL = 50  # and in the rarest combination of two answers, in the end
 _MOST_LISTED = 2**23  # numbers in the list of all states
-_DEPENDENT = 2.0  # how many states of a chain tell as much as one person
+DEPENDENT = 2.0  # how many states of a chain tell as much as one person
 _LEAST_SPREAD = 0.2  # of a score, against its own noise
 _LEAST_EIGENVALUE = 0.3
 _TINY = 1e-9
@@ -191,7 +191,7 @@ class ItemField:
     def linear(self, point: Table, people: float = 0.0) -> ItemLinear:
         """The sums around a point; their expectations from at least so many simulated people."""
         found = self._simulated(point, people) if self.listed is None else self._over_all(point)
-        simulated = _DEPENDENT * self.total / found.drawn
+        simulated = DEPENDENT * self.total / found.drawn
         statistics, slope = found.statistics, self.total * found.slope
         varying = (self.alike + simulated) * self.total * statistics.covariance
         varying += self.total_deviation**2 * np.outer(statistics.mean, statistics.mean)

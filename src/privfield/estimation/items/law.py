@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from privfield.estimation.items.field import ItemField, ItemLinear
+from privfield.estimation.items.field import DEPENDENT, ItemField, ItemLinear
 from privfield.estimation.items.pooled import field_of
 from privfield.estimation.uncertainty.posterior import (
     MOST_SITE,
@@ -23,8 +23,9 @@ from privfield.inference.factors import Table
 from privfield.mechanisms.items.sums import ItemSums, PooledItems
 from privfield.progress import ProgressCallback, tell
 
-_TURNS, _LAST_TURNS = 15, 8
+_TURNS, _LAST_TURNS = 15, 16
 _NEAR, _NEARER = 1.0, 0.3  # standard errors that a step may be short of the end
+_NEAREST = 0.1  # of them, where simulated people tell so well: else noisy thresholds bias links
 _ROUNDS, _LAST_ROUNDS = 6, 40
 _MOST_WEIGHT, _MOST_THRESHOLD = 0.3, 1.0  # what a coordinate moves by in a turn
 _LEAST_STEP = 0.05
@@ -190,13 +191,14 @@ def _walk(
 
     The last ones are with many people.
     """
-    turns, near = (_LAST_TURNS, _NEARER) if people else (_TURNS, _NEAR)
+    turns = _LAST_TURNS if people else _TURNS
     most = _MOST_PRECISION if people else MOST_SITE
     for turn in range(turns):
         tell(progress, "matching scores", turn)
         sites, mean, covariance = propagate(here, sites, field.places, _ROUNDS, most)
         step = mean - here.point
         explained = not is_astray(here.misfit, len(field.measured))
+        near = _near(field, here, people) if people else _NEAR
         if explained and _length(step, covariance) < near:
             break
         there = _moved(field, rod, here, step, people)
@@ -204,6 +206,22 @@ def _walk(
             break
         here = there
     return here, sites
+
+
+def _near(field: ItemField, here: ItemLinear, people: float) -> float:
+    """How far from the end a walk may stop: what simulated people blur, but not more than that.
+
+    With much noise, standard errors of thresholds are so long that within a fraction of one the
+    spread of answers changes, and with it what a link is worth.
+    """
+    if field.listed is not None:
+        return _NEAREST
+    shares = []
+    for site, found in field.parts(here):
+        sampled = site.total * np.maximum(np.diag(found.covariance), 0)
+        shares.append(float((sampled / (sampled + site.variances + 1e-300)).mean()))
+    blur = math.sqrt(DEPENDENT * field.total / people * sum(shares) / len(shares))
+    return min(max(blur, _NEAREST), _NEARER)
 
 
 def _length(step: Table, covariance: Table) -> float:
