@@ -375,7 +375,7 @@ def test_nothing_is_told_of_ordinary_releases(law, p):
         assert released.law.name.endswith(law)
         found = solve_moments(released, rng=rng)
         assert found.converged and found.contradicted == ()
-        found.tell_if_wrong()
+        found.told()
 
 
 def test_products_with_few_changes_are_those_of_whole_matrices():
