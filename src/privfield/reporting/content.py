@@ -138,7 +138,8 @@ def _tiles(found: Findings, rows: float | None) -> list[dict[str, str]]:
         tiles.append({"name": "Records", "value": f"≈ {found.total:,.0f}", "note": note})
     if not found.intervals:
         edges = sum(edge.estimate != 0 for edge in found.edges)
-        tiles.append({"name": "Edges", "value": f"{edges:,}", "note": "no intervals are known"})
+        note = f"of {counted(found.edges.pairs, 'pair')}; no intervals are known"
+        tiles.append({"name": "Linked in the model", "value": f"{edges:,}", "note": note})
     elif found.hopeless:
         note = "no pair could be measured: nothing can be learned about which are related"
         if found.edges.unsettled:
@@ -214,6 +215,7 @@ def _network(picture: drawing.Drawing, found: Findings) -> Content:
         "alt": drawing.alt_text(picture),
         "svg": drawing.as_svg(picture),
         "legend": legend,
+        "told": "interval" if found.intervals else "strength",
         "ticks": [
             {"name": name, "checked": name == "clear" or not picture.hides_uncertain}
             for name in VERDICTS[:2]

@@ -102,6 +102,7 @@
   /* -- what the reader sees -------------------------------------------------------------------- */
 
   const MANY = 6, list = document.getElementById("ask-list"), status = document.getElementById("ask-status");
+  const LONG = 16; /* characters: such names stand above their bars */
   const make = (tag, name, text) => {
     const element = document.createElement(tag);
     if (name) { element.className = name; }
@@ -124,6 +125,7 @@
     head.append(label, select);
     item.append(head);
     const shown = shape[v] === 2 ? [1] : variable.levels.map((_, x) => x);
+    item.classList.toggle("long", shown.some((x) => variable.levels[x].length > LONG));
     const fold = shown.length > MANY ? make("details") : null;
     if (fold) { fold.append(make("summary", "", "all " + shown.length + " levels")); }
     const rows = shown.map((x, k) => {
