@@ -283,19 +283,19 @@ def _summary_table(found: Utility, released: bool) -> Content:
 
 
 def _worst(pairs: Sequence[Kept], released: bool) -> list[Content]:
-    """The pairs that lose most, beyond what chance would do."""
+    """The pairs that lose most, beside what chance would do."""
 
     def loss(each: Kept) -> float:
         if each.to_released is None or each.chance is None:
             return each.to_model or 0.0
-        return each.to_released - each.chance
+        return each.to_released / each.chance if each.chance else math.inf
 
     shown = sorted(pairs, key=loss, reverse=True)[:_SHOWN]
     if not shown:
         return []
     columns = _columns(released)
     left = len(pairs) - len(shown)
-    caption = "Distances of the pairs that are furthest off"
+    caption = "Pairs that are furthest off" + " beside chance" * released
     caption += f"; {left:,} others are closer" * (left > 0)
     rows = [
         [" × ".join(each.names), *(_points(getattr(each, field)) for field, _ in columns)]
