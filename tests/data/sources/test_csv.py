@@ -122,6 +122,7 @@ PIECES = [
         b'""',
         b" ",
         b"\xff",
+        b"\0",
         b"\xc3\xa9",
         b"zz" * 40,
     ),
@@ -290,6 +291,19 @@ def test_the_length_of_a_record_does_not_change_how_others_are_read(
     for length in range(17):
         path.write_bytes(b"a,b\n" + b"x" * length + b",1\n" + record * 1_000)
         assert rows(path, schema) == [(0, 1), *[(1, 1)] * 1_000], length
+
+
+def test_a_zero_byte_hides_nothing_wherever_blocks_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Quotes and line ends count after a zero byte, too, in a record that a block cuts."""
+    monkeypatch.setattr(csv_source, "_BLOCK_BYTES", 2**10)
+    schema = Schema({"a": ["?", "yes", "\0"], "b": ["?", "one line,\r\ntwo"]})
+    path = tmp_path / "t.csv"
+    for length in range(960, 1030):
+        record = b'\0,"one line,\r\ntwo"\n'
+        path.write_bytes(b"a,b\n" + b"x" * length + b",1\n" + record + b"yes,?\n")
+        assert rows(path, schema) == [(0, 0), (2, 1), (1, 0)], length
 
 
 def test_one_column_counts_empty_lines(tmp_path: Path) -> None:

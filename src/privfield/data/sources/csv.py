@@ -33,6 +33,7 @@ _BLOCK_BYTES = 2**20
 _MOST_RECORD_BYTES = 2**25  # at least two blocks: what gets through the first reading is shorter
 _PIECE_BYTES = 2**20
 _PLAIN = (".csv", ".tsv")
+_ZERO = "\u0100"  # stands for a zero byte: the first letter that is not in Latin-1
 STATES = 5  # in which a reader may be at a byte: `kernels` has them
 
 Part = tuple[int, int]  # from this byte to before that
@@ -296,7 +297,9 @@ class _Letters:
 
     Arrow decodes ragged rows to show them to the counter, and passes over those that are not UTF-8
     with a note to stderr. And it drops a line feed that begins a block after a carriage return,
-    inside quotes too. Where blocks end depends on other records, so none ends between the two.
+    inside quotes too; and where it looks for the end of a record that a block cuts, a zero byte may
+    hide the quotes and line ends after it. Where blocks end depends on other records, so none ends
+    between the two, and a zero byte becomes a letter that no byte is.
     """
 
     closed = False
@@ -307,7 +310,8 @@ class _Letters:
     def read(self, size: int) -> Any:
         """The next block, of `size` bytes or one less; what is left at the end."""
         while len(self._ready) <= size and (text := self._file.read(_PIECE_BYTES)):
-            self._ready += text if text.isascii() else text.decode("latin-1").encode()
+            plain = text.isascii() and b"\0" not in text
+            self._ready += text if plain else _to_letters(text)
         goes_on = len(self._ready) > size
         end = size - (goes_on and self._ready[size - 1 : size + 1] == b"\r\n")
         found = np.frombuffer(bytes(memoryview(self._ready)[:end]), np.uint8)
@@ -382,10 +386,18 @@ def _as_bytes(column: Any, encoding: str) -> Any:
     letters = texts.buffers()[2]
     if letters is None or not letters.size or np.frombuffer(letters, np.uint8).max() < 128:
         return column
-    raw = [text.decode().encode("latin-1") for text in texts.to_pylist()]
+    raw = [_from_letters(text) for text in texts.to_pylist()]
     if encoding != "utf-8":
         raw = [text.decode(encoding, "replace").encode() for text in raw]
     return pa.DictionaryArray.from_arrays(column.indices, pa.array(raw, texts.type))
+
+
+def _to_letters(text: bytes) -> bytes:
+    return text.decode("latin-1").replace("\0", _ZERO).encode()
+
+
+def _from_letters(text: bytes) -> bytes:
+    return text.decode().replace(_ZERO, "\0").encode("latin-1")
 
 
 def _attempt(call: Callable[[], Any], problem: str) -> Any:
