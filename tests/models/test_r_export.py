@@ -41,6 +41,24 @@ def test_infinite_ends_and_gaps(tmp_path):
     assert "thresholds <- NULL" in text and "groups <- NULL" in text and "signed = FALSE" in text
 
 
+def test_items_tell_their_scores_and_spread(tmp_path):
+    """Turned scores too; spreads of independent items by hand: shares ½, ½, 0 and 1/k each."""
+    schema = pf.Schema({"a": pf.Ordered([1, 2, 3]), "b": pf.Ordered([1, 2, 3, 4])})
+    thresholds = [np.array([0.0, 0.0, -800.0]), np.zeros(4)]
+    scores = [np.array([-1.0, 0.0, 1.0]), np.linspace(1, -1, 4)]
+    pf.OrdinalModel(schema, np.zeros((2, 2)), thresholds, scores).save(tmp_path / "m.pf")
+    assert main(["export", str(tmp_path / "m.pf"), "--to", "r", "-o", str(tmp_path / "m.R")]) == 0
+    text = (tmp_path / "m.R").read_text()
+    assert "scores <- list(c(-1.0, 0.0, 1.0), c(1.0, 0.33" in text and "yes/no" not in text
+    line = next(line for line in text.splitlines() if line.startswith("spread <- c("))
+    found = [float(x) for x in line.removeprefix("spread <- c(").rstrip(")").split(", ")]
+    assert found == pytest.approx([0.5, np.sqrt(5) / 3])
+    many = pf.Schema({f"x{i}": pf.Ordered(range(6)) for i in range(25)})
+    pf.OrdinalModel(many, 0.01 * (1 - np.eye(25))).save(tmp_path / "l.pf")
+    assert main(["export", str(tmp_path / "l.pf"), "--to", "r", "-o", str(tmp_path / "l.R")]) == 0
+    assert "spread <- NULL" in (tmp_path / "l.R").read_text()
+
+
 def has_qgraph():
     if shutil.which("Rscript") is None:
         return False

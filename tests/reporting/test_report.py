@@ -13,14 +13,15 @@ from hypothesis import strategies as st
 
 import privfield as pf
 from privfield.estimation.uncertainty.counted import MarginalInterval
-from privfield.estimation.uncertainty.strengths import EdgeInterval
+from privfield.estimation.uncertainty.strengths import EdgeInterval, Edges
 from privfield.learners.base import attach_card
 from privfield.mechanisms.edges.selection import SelectedPair, Selection
 from privfield.models.card import Card
 from privfield.reporting import write_report
 from privfield.reporting.content import bars
 from privfield.reporting.drawing import edge_text, look, marginal_text
-from privfield.reporting.edge_table import record
+from privfield.reporting.edge_table import edge_table, record
+from privfield.reporting.findings import Findings
 from privfield.reporting.report import build_page
 from privfield.reporting.sentences import Promise, promise_of, success
 
@@ -262,6 +263,21 @@ def test_the_methods_of_an_ordinal_model(tmp_path):
     page = write_report(model, tmp_path / "r.html").read_text()
     assert "graphical model (ordinal Markov random field) of 3 ordinal variables" in page
     assert "all others under a weak prior" in page and "spike" not in page
+    assert "odds ratio between the lowest and the highest level of both variables." in page
+    assert "who answered" not in page
+
+
+def test_gaps_are_told_in_methods_and_shares(tmp_path):
+    rows = np.random.default_rng(1).integers(0, 4, (2000, 3)).astype(np.uint8)
+    gaps = dict.fromkeys("abc", "no answer")
+    schema = pf.Schema({name: pf.Ordered([1, 2, 3]) for name in "abc"}, gaps=gaps)
+    model = pf.OrdinalLearner(pf.ApproxDP(2, 1e-6), schema=schema).fit(rows).model_
+    page = write_report(model, tmp_path / "r.html").read_text()
+    assert "no record was left out: estimates are from available cases" in page
+    assert "shared out, among those who answered, by the released counts" in page
+    other = pf.OrdinalLearner(pf.ApproxDP(2, 1e-6), schema=schema).fit(rows).model_
+    compared = pf.compare(model, other).write(tmp_path / "c.html").read_text()
+    assert "in percentage points, with 95% intervals, among those who answered" in compared
 
 
 def test_the_page_can_be_read_without_eyes(page):
@@ -487,6 +503,18 @@ def test_axes_hold_intervals_of_edges_that_were_shrunk_to_nothing():
     low, high = found.data["edges"]["rows"][0][3:5]
     axis = re.search(r"<span>−([0-9.]+)</span><span>0</span><span>\1</span>", found.source)
     assert 0.5 * max(-low, high) < float(axis[1]) < 3 * max(-low, high)
+
+
+@pytest.mark.parametrize(("estimate", "high"), [(0.92, 1.32), (0.6, 1.3), (0.03, 0.07), (2.0, 4.9)])
+def test_axes_hold_intervals_of_clear_edges(estimate, high):
+    edge = EdgeInterval("a", "b", estimate, estimate / 2, high, True, 1e-9, estimate)
+    edges = Edges([dataclasses.replace(edge, verdict="clear")], 0.95, 1)
+    table = edge_table(Findings(edges, (), intervals=True), None)
+    assert high <= float(table["axis_high"]) <= 2.5 * high
+    row = table["rows"][0]
+    assert float(row["left"]) + float(row["width"]) == pytest.approx(
+        50 + 50 * high / float(table["axis_high"]), abs=0.11
+    )
 
 
 def test_a_picture_without_shares():

@@ -12,7 +12,7 @@ from privfield.checks import check_declared_rows
 from privfield.data.table import unit_of
 from privfield.errors import InputError
 from privfield.html import table_html
-from privfield.models.card import Card, attach
+from privfield.models.card import GAPS, Card, attach
 from privfield.privacy.adjacency import Adjacency, Unit
 from privfield.privacy.budgets import Budget, NonPrivate, check_budget
 from privfield.privacy.ledger import Ledger
@@ -195,17 +195,11 @@ def card_of(learner: Learner, notes: Sequence[str] = ()) -> Card:
         job=job,
         charged=charged,
         levels_are_public=_public_levels(learner.schema, found),
-        notes=(*notes, *[_GAPS] * getattr(learner.schema, "has_gaps", False)),
+        notes=(*notes, *[GAPS] * getattr(learner.schema, "has_gaps", False)),
         intervals={} if estimate is None else _finite(estimate.parameters),
         level=float(results.get("level", 0.95)),
         stamp=stamp_of(found),
     )
-
-
-_GAPS = (
-    "Links are those among those who answered: a gap is no answer. Gaps are counted, and no row is "
-    "dropped."
-)
 
 
 def _method(learner: Learner) -> str:

@@ -20,6 +20,11 @@ from privfield.privacy.released import Released, cost_from_json, cost_to_json
 
 M = TypeVar("M")
 
+GAPS = (  # a note
+    "Links are those among those who answered: a gap is no answer. Gaps are counted, and no row is "
+    "dropped."
+)
+
 
 class Site(NamedTuple):
     """One site of a pooled model; a number of people that is not whole is a noisy one."""

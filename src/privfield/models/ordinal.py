@@ -93,10 +93,13 @@ class OrdinalModel(Model):
         `deviations` of the scores are those of the model's own marginals, where exact answers fit,
         or of the counts that it was estimated from.
         """
-        if deviations is None:
-            deviations = [self._deviation(i) for i in range(len(self.schema))]
-        spread = finite_array(deviations, "deviations", (len(self.schema),))
+        own = self.deviations() if deviations is None else deviations
+        spread = finite_array(own, "deviations", (len(self.schema),))
         return np.asarray(self.weights * np.outer(spread, spread))
+
+    def deviations(self) -> Table:
+        """Standard deviations of the scores, as `standardised` takes them."""
+        return np.array([self._deviation(i) for i in range(len(self.schema))])
 
     def _deviation(self, place: int) -> float:
         counts = getattr(self.measurements, "levels", None)

@@ -29,8 +29,7 @@ _SCRIPT = """\
 # network             a list shaped like the result of bootnet::estimateNetwork
 # graph               a qgraph object: plot(graph) draws it; qgraph::centralityPlot(graph) works too
 #
-# Weights between yes/no variables are for states -1 and +1; for states 0 and 1, as IsingFit has
-# them, they are 4 * weights, with thresholds 2 * thresholds - 2 * rowSums(weights).
+{scale}
 
 labels <- {labels}
 questions <- {questions}
@@ -73,6 +72,20 @@ if (requireNamespace("qgraph", quietly = TRUE)) {{
 """
 
 
+_YES_NO = """\
+# Weights between yes/no variables are for states -1 and +1; for states 0 and 1, as IsingFit has
+# them, they are 4 * weights, with thresholds 2 * thresholds - 2 * rowSums(weights)."""
+_ITEMS = """\
+# Weights are for these scores of the levels of each item, from -1 to 1. Where scores are equally
+# spaced, weights for steps of one (0, 1, 2, ...) are weights * outer(steps, steps) with
+# steps <- sapply(scores, function(s) abs(s[2] - s[1])). Per standard deviation of both items, about
+# as large as partial correlations, they are weights * outer(spread, spread), unless spread is NULL
+# (not known). The same goes for estimate, low and high.
+
+scores <- {scores}
+spread <- {spread}"""
+
+
 def write_r(
     model: Model,
     path: str | os.PathLike[str],
@@ -106,8 +119,20 @@ def write_r(
         groups=f"list({', '.join(communities)})" if communities else "NULL",
         people="NA" if rows is None else str(rows),
         signed="TRUE" if signed else "FALSE",
+        scale=_scale(model),
     )
     write_bytes(path, text.encode("ascii"))
+
+
+def _scale(model: Model) -> str:
+    """What weights are weights of."""
+    if not isinstance(model, OrdinalModel):
+        return _YES_NO
+    try:
+        spread = _numbers(model.deviations())
+    except InputError:  # too large for exact answers, and made by hand
+        spread = "NULL"
+    return _ITEMS.format(scores=f"list({', '.join(map(_numbers, model.scores))})", spread=spread)
 
 
 def _comment(text: str) -> str:

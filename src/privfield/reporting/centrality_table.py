@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from privfield.estimation.uncertainty.centrality import (
@@ -93,14 +92,8 @@ def _texts(values: Centrality) -> list[str]:
 def _cell(value: Value, measure: str) -> dict[str, str]:
     if value.estimate is None:
         return {"value": "", "interval": ""}
-    form = {"closeness": _closeness(value.estimate), "betweenness": "g"}.get(measure, ".2f")
+    form = {"closeness": "#.3g", "betweenness": "g"}.get(measure, ".2f")
     interval = ""
     if value.low is not None and value.high is not None:
         interval = f"{minus(value.low, form)} to {minus(value.high, form)}"
     return {"value": minus(value.estimate, form), "interval": interval}
-
-
-def _closeness(estimate: float) -> str:
-    """At least two digits that say something: it is small where variables are many."""
-    small = -math.floor(math.log10(abs(estimate))) if estimate else 0
-    return f".{max(3, small + 1)}f"

@@ -271,14 +271,22 @@ def _links(found: Comparison) -> Content | None:
     first, second = found.names
     return edges | {
         "heading": f"Links: {first} less {second}",
+        "column": "Difference",
         "caption": f"Difference of strengths, with its {found.level:.0%} interval",
         "texts": [
-            f"A positive difference is a stronger link among {first}. Verdicts judge all "
-            "differences together: of those called clear, on average at most "
-            f"{1 - found.level:.0%} are none. “Odds ratio” is the odds ratio of the first group "
-            "divided by that of the second.",
+            *[_above_zero(first, second)] * any(edge.signed for edge in found.edges),
+            "Verdicts judge all differences together: of those called clear, on average at most "
+            f"{1 - found.level:.0%} are none.",
         ],
     }
+
+
+def _above_zero(first: str, second: str) -> str:
+    """What the sign of a difference means, and its odds ratio."""
+    return (
+        f"Above zero, the link is more positive, or less negative, among {first} than among "
+        f"{second}. “Odds ratio” is that of {first} divided by that of {second}."
+    )
 
 
 def _variables(found: Comparison) -> list[Content]:
@@ -315,7 +323,8 @@ def _answers(found: Comparison) -> Content:
     ]
     return table(
         f"Answers: {found.names[0]} less {found.names[1]}",
-        f"Differences of shares in percentage points, with {found.level:.0%} intervals",
+        f"Differences of shares in percentage points, with {found.level:.0%} intervals"
+        + f", {words.ANSWERED}" * any(map(words.among_answered, found.cards)),
         ["Variable", "Level", "Difference", "Interval"],
         rows,
         words=(0, 1),

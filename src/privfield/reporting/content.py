@@ -184,7 +184,7 @@ def _network(picture: drawing.Drawing, found: Findings) -> Content:
     if signed:
         legend += [
             _key(drawing.POSITIVE, 5, 0.9, "", "go together (positive)"),
-            _key(drawing.NEGATIVE, 5, 0.9, "9 5", "exclude each other (negative)"),
+            _key(drawing.NEGATIVE, 5, 0.9, "9 5", "more of one, less of the other (negative)"),
         ]
     if plain:
         legend.append(_key(drawing.UNSIGNED, 5, 0.9, "", "related (no sign)"))
@@ -267,6 +267,7 @@ def _marginal_table(
     return {
         "heading": "Each variable on its own",
         "text": "How the levels of each variable are shared out, "
+        + f"{words.ANSWERED}, " * _among_answered(model, model.card)
         + ("by the released counts." if intervals else "in the model.")
         + (" Of variables with two levels only the second is shown." if binary else "")
         + " “Not measured” is what noise hides altogether."
@@ -379,9 +380,23 @@ def _methods(
             f"{1 - level:.0%} (Benjamini and Hochberg), {edges.count('absent'):,} are absent or "
             f"negligible, and {edges.count('uncertain'):,} are uncertain."
         )
+    if _among_answered(model, card):
+        parts.append(
+            "Missing answers were not imputed and no record was left out: estimates are from "
+            "available cases, among those who answered."
+        )
     if found.edges and all(edge.signed for edge in found.edges):
-        parts.append("Edge weights are a quarter of the conditional log odds ratio.")
+        between = " between the lowest and the highest level of both variables"
+        parts.append(
+            "Edge weights are a quarter of the conditional log odds ratio"
+            f"{between * any(size > 2 for size in model.schema.shape)}."
+        )
     return " ".join(parts)
+
+
+def _among_answered(model: Model, card: Card | None) -> bool:
+    """Some learners take a gap as one more level; their models have it."""
+    return words.among_answered(card) and not model.schema.has_gaps
 
 
 def _prior(found: Findings) -> str:

@@ -19,6 +19,7 @@ COLUMNS = (
 )
 _MOST_ROWS = 2000
 _MOST_REACH = 5.0  # of axes, for the sake of intervals that reach anywhere
+_STEPS = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10, 12)  # of round numbers, and one to spare
 _MOST_PRINTED, _LONG = 40, 60  # uncertain edges on paper; rows of a table that is long without
 _FIRST = ("clear", "no interval")  # where not all can be listed
 
@@ -41,6 +42,7 @@ def edge_table(found: Findings, picture: drawing.Drawing | None) -> Content | No
     return {
         "heading": "The edges",
         "texts": [_both_estimates(), _judged_together(level)] if found.intervals else [],
+        "column": "Strength",
         "caption": "Strength of each edge" + f", with its {level:.0%} interval" * found.intervals,
         "intervals": found.intervals,
         "odds": any(edge.signed for edge in shown),
@@ -69,13 +71,29 @@ def _unprinted(pale: int, absent: int) -> str:
 
 
 def _reach(edges: Sequence[EdgeInterval]) -> float:
-    """How far the little axes go: most estimates, and half of the intervals, have their place."""
+    """How far the little axes go.
+
+    Most estimates, half of the intervals and those of clear edges have their place.
+    """
     most = 1.6 * max(drawing.magnitude(edge) for edge in edges if edge.verdict != "not measured")
     ends = [max(abs(e.low), abs(e.high)) for e in edges if e.low is not None and e.high is not None]
     if ends:
-        most = max(most, 1.1 * median(ends))
-    most = min(most, _MOST_REACH)
-    return float(f"{most:.1g}") * (1 if float(f"{most:.1g}") >= most else 1.2) or 1.0
+        most = max(most, 1.1 * median(ends), *_clear_ends(edges))
+    return _rounded_up(min(most, _MOST_REACH)) or 1.0
+
+
+def _clear_ends(edges: Sequence[EdgeInterval]) -> list[float]:
+    """How far intervals of clear edges go from zero."""
+    clear = [edge for edge in edges if edge.verdict == "clear"]
+    return [abs(end) for edge in clear for end in (edge.low, edge.high) if end is not None]
+
+
+def _rounded_up(value: float) -> float:
+    """The next number that looks round."""
+    if value <= 0:
+        return 0.0
+    power = 10.0 ** math.floor(math.log10(value))
+    return float(f"{power * next(step for step in _STEPS if step * power >= value):.2g}")
 
 
 def _both_estimates() -> str:

@@ -6,12 +6,14 @@ import math
 from dataclasses import dataclass
 
 from privfield._version import __version__
-from privfield.models.card import Card, guarantee
+from privfield.models.card import GAPS, Card, guarantee
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import ApproxDP, Budget, NonPrivate, PureDP, in_words
 from privfield.words import exact_text
 
 _DELTA = 1e-6  # at which a cost in ρ is told in ε, where nothing else was asked for
+
+ANSWERED = "among those who answered"
 
 _NOISE = {
     "discrete-laplace": "Discrete Laplace",
@@ -51,6 +53,11 @@ def unit_words(card: Card) -> str:
     if card.unit == "row":
         return "row of the data (one person’s answers, if each person has one row)"
     return card.unit
+
+
+def among_answered(card: Card | None) -> bool:
+    """Whether gaps are no answers: the model speaks of people who gave one."""
+    return card is not None and GAPS in card.notes
 
 
 def protected(card: Card | None, stamp: str | None) -> list[str]:
