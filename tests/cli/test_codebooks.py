@@ -87,9 +87,12 @@ def test_no_record_is_read(survey, tmp_path, call):
         code, out, err = call("init", path, "-o", target)
         assert code == 0 and "5 columns, from the codebook only" in out, err
         assert "1 column with codes for no answer (90 to 99)" in err and "  age" in err
+        assert "read as their first level: sex, city.\nWith --gaps level" in err
         text = target.read_text()
         assert 'question = "Age in years"\nlevels = []  # FILL IN' in text
         assert pf.Schema.from_codebook(path) == pf.Schema.from_codebook(survey)
+    code, _, err = call("init", survey, "--gaps", "level", "-o", tmp_path / "level.toml")
+    assert code == 0 and "first level" not in err
     with pytest.raises(pf.InputError, match="damaged") as caught:  # who wants records needs them
         list(open_table(str(tmp_path / "gone.sav"), pf.Schema.from_codebook(survey)).source.read())
     assert caught.value.__context__ is None

@@ -207,6 +207,17 @@ def _missing_codes(columns: Sequence[Column]) -> list[str]:
     ] * bool(having)
 
 
+def _say_first_levels(columns: Sequence[Column]) -> None:
+    """Which columns have no gap of their own, and what that means, where it is not the rule."""
+    own = [each.name for each in columns if each.levels and each.gap is each.missing is None]
+    if own:
+        shown = ", ".join(own[:6]) + ", …" * (len(own) > 6)
+        note(
+            f"Empty values of these columns are read as their first level: {shown}.\n"
+            "With --gaps level they would be no answer."
+        )
+
+
 def _next_steps(
     file: str, target: str, columns: Sequence[Column], waiting: Sequence[str], more: str
 ) -> None:
@@ -237,6 +248,8 @@ def _next_steps(
         )
         if not any(column.missing_codes for column in columns):
             note("Codes for no answer, such as 99, are listed with --missing 99.")
+    if any(column.gap for column in columns) or waiting:
+        _say_first_levels(columns)
     file = "<table>" if file.lower().endswith(".json") else file
     note(
         f"Then: privfield check {file} --schema {target}{more}   (for you only: counts what does "
