@@ -144,6 +144,21 @@ def test_too_few_rows_are_called_that():
     assert "leaves next to nothing" in plan(20, 100, pf.PureDP(0.1)).verdict
 
 
+def test_few_variables_without_an_order_are_named():
+    """They keep scales from a model with one signed link for each pair."""
+    scales = {f"x{i}": pf.Ordered([1, 2, 3]) for i in range(5)}
+    budget = pf.ApproxDP(1, 1e-6)
+    mixed = pf.Schema({"sex": ["m", "f"], "clinic": ["n", "s", "w"], **scales})
+    text = " ".join(pf.plan(mixed, 1000, budget).advice)
+    assert "clinic has no order, unlike the other 6 variables. Leave it out" in text
+    more = pf.Schema({**{f"c{i}": ["n", "s", "w"] for i in range(5)}, **scales})
+    few = pf.Schema({"clinic": ["n", "s", "w"], "x0": scales["x0"], "x1": scales["x1"]})
+    others = (mixed, pf.PureDP(1)), (mixed.only([*scales]), budget), (more, budget), (few, budget)
+    for schema, spent in others:
+        assert not any("no order" in line for line in pf.plan(schema, 1000, spent).advice)
+    assert pf.plan(mixed.only(["sex", *scales]), 1000, budget).methods[0].name == "ordinal"
+
+
 def test_needed_rows_and_budget_reach_the_accuracy():
     asked = {"accuracy": 0.05}
     first = plan(10, 2000, pf.ApproxDP(1, 1e-6), **asked)

@@ -386,3 +386,23 @@ def test_a_gap_is_a_further_level_and_missing_codes_are_read_as_it():
 def test_what_gaps_cannot_be(given, said):
     with pytest.raises(pf.InputError, match=said):
         pf.Schema({"a": pf.Ordered([1, 2, 3])}, **given)
+
+
+def test_a_schema_of_some_variables(tmp_path):
+    """Other columns are not read, as if they had never been listed."""
+    never = [{"a": "1", "b": "x"}, {"a": "2", "c": "0"}]
+    schema = pf.Schema(
+        {"a": ["1", "2"], "b": ["x", "y"], "c": 2},
+        unknown={"b": "y"},
+        forbidden=never,
+        unit=pf.Person("id", rows=1),
+    )
+    unit = pf.Person("id", rows=1)
+    found = schema.only(["b", "a"])
+    assert found == pf.Schema(
+        {"b": ["x", "y"], "a": ["1", "2"]}, unknown={"b": "y"}, forbidden=never[:1], unit=unit
+    )
+    assert pf.Schema.from_toml(found.to_toml()) == found
+    for names in ("a", [], ["a", "a"], ["nobody"], None):
+        with pytest.raises(pf.InputError):
+            schema.only(names)

@@ -12,7 +12,7 @@ from privfield.mechanisms.forecasting.choose import forecast_of, target_error
 from privfield.mechanisms.forecasting.forecast import Answers, Forecast
 from privfield.mechanisms.forecasting.reference import edges, typical_size
 from privfield.mechanisms.forecasting.sizes import inference_size
-from privfield.mechanisms.forecasting.study import Study
+from privfield.mechanisms.forecasting.study import Study, beside_scales
 from privfield.mechanisms.peers.forecast import BOUND
 from privfield.privacy.budgets import ApproxDP, Budget, PureDP, in_words
 from privfield.words import bytes_text, number_text, rows_text, share_text
@@ -133,6 +133,8 @@ def advice(
         found.append(_edges(best))
         found.extend([silence(best)] if silence(best) else [])
         found.extend(_unmeasured(ways))
+    if scales_alone(study):
+        found.append(scales_alone(study))
     tables = next((each for each in ways if each.name == "tables"), None)
     if tables is not None and "nothing" in tables.note:
         found.append(f"Tables: {tables.note}. {_instead(study)}")
@@ -165,6 +167,25 @@ def silence(best: Forecast) -> str:
     return (
         f'Selected pairs {verb} read "not measured", too: links that the search may miss would '
         "show in them."
+    )
+
+
+def scales_alone(study: Study) -> str:
+    """What a study gains without the few variables that have no order; empty if there are none.
+
+    Of a study whose kind was left open, that is: one of pairs, without a list of them.
+    """
+    if study.model != "pairwise" or study.listed is not None or study.schema is None:
+        return ""
+    others = beside_scales(study.schema, study.budget)
+    if not others:
+        return ""
+    shown = ", ".join(others[:4]) + ", …" * (len(others) > 4)
+    has, them = ("has", "it") if len(others) == 1 else ("have", "them")
+    return (
+        f"{shown} {has} no order, unlike the other {study.variables - len(others)} variables. "
+        f"Leave {them} out of the schema, and each pair will have one signed link (ordinal). To "
+        "see whether links differ between groups, fit each group on its own and compare them."
     )
 
 

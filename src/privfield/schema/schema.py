@@ -178,6 +178,19 @@ class Schema:
         """The same variables for rows that belong to nobody, such as synthetic ones."""
         return Schema._of(self.variables, self.forbidden, None, self.levels_are_public)
 
+    def only(self, names: Sequence[str]) -> Schema:
+        """The schema of these variables alone, in this order; other columns are not read.
+
+        Combinations that are forbidden among others are left out.
+        """
+        if isinstance(names, str) or not isinstance(names, Sequence) or not names:
+            raise InputError("only: names must be a list of at least one variable.")
+        chosen = tuple(self.variables[self.index(name)] for name in names)
+        if len(set(names)) < len(names):
+            raise InputError("only: names must not repeat a variable.")
+        rules = tuple(rule for rule in self.forbidden if {name for name, _ in rule} <= set(names))
+        return Schema._of(chosen, rules, self.unit, self.levels_are_public)
+
     def answered(self) -> Schema:
         """The schema among those who answered: without the levels of gaps."""
         if not self.has_gaps:

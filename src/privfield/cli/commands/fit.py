@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -155,7 +156,7 @@ def _show_offer(purse: Spending, file: str, study: Study, best: Forecast, wanted
 
 def _show_forecast(ways: Sequence[Forecast], study: Study, with_others: bool) -> None:
     """What error, time and memory to expect, and, where there was a choice, of what else."""
-    from privfield.planning.verdict import METRICS, silence, verdict
+    from privfield.planning.verdict import METRICS, scales_alone, silence, verdict
     from privfield.words import bytes_text, duration_text
 
     best = ways[0]
@@ -169,6 +170,9 @@ def _show_forecast(ways: Sequence[Forecast], study: Study, with_others: bool) ->
     note(f"                 {verdict(best, study)}")
     if silence(best):
         note(f"                 {silence(best)}")
+    if with_others and scales_alone(study):
+        for line in textwrap.wrap(scales_alone(study), 90):
+            note(f"                 {line}")
     others = [each for each in ways[1:] if each.available and not each.asks][:3]
     if with_others and others:
         note(f"                 {_choice(best, others)}; `privfield plan` says more")

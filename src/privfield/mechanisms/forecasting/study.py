@@ -210,6 +210,15 @@ def kind_of(schema: Schema, listed: object = None, budget: Budget | None = None)
     return "ordinal" if all(scales) and declared and known and fits else "pairwise"
 
 
+def beside_scales(schema: Schema, budget: Budget) -> tuple[str, ...]:
+    """Variables without an order among more scales, if these alone would make an ordinal study."""
+    scales = [each.name for each in schema.variables if each.is_ordered]
+    others = tuple(name for name in schema.names if name not in scales)
+    if not others or len(scales) <= max(2, len(others)):
+        return ()
+    return others if kind_of(schema.only(scales), None, budget) == "ordinal" else ()
+
+
 def binary_schema(variables: int) -> Schema:
     """Two levels each."""
     return Schema({f"x{i}": 2 for i in range(variables)})
