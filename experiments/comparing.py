@@ -252,19 +252,31 @@ def items(path: Path, studies: int) -> None:
         )
 
 
+def fitted_moments(truth: pf.IsingModel, people: int, epsilon: float) -> pf.IsingModel:
+    learner = pf.IsingLearner(pf.ApproxDP(epsilon, _DELTA), method="moments")
+    return learner.fit(truth.sample(people, np.random.default_rng(), "independent")).model_
+
+
 def sites(path: Path, studies: int) -> None:
-    """Errors of unshrunk weights, and how many intervals held."""
-    truth = ring_of_items(6, 4, 0.5, np.full(6, 0.4))
-    actual = truth.weights[np.triu_indices(6, 1)]
+    """Errors of unshrunk weights, and how many intervals held; of items, and of yes/no moments."""
+    ring = np.roll(np.eye(8), 1, axis=0)
+    yes_no = pf.IsingModel(_LINK * (ring + ring.T), np.full(8, -0.2))
+    kinds = (
+        ("items", ring_of_items(6, 4, 0.5, np.full(6, 0.4)), fitted),
+        ("yes/no", yes_no, fitted_moments),
+    )
     errors: dict[str, list] = {}
-    for _ in range(studies):
-        models = {str(n): fitted(truth, n, 1) for n in (1_000, 1_730, 3_000)}
-        models["three of 1,000"] = pf.pool([fitted(truth, 1_000, 1) for _ in range(3)])
-        for name, model in models.items():
-            rows = [(edge.estimate, edge.low, edge.high) for edge in model.edges()]
-            middle, low, high = np.array(rows).T
-            held = ((low <= actual) & (actual <= high)).mean()
-            errors.setdefault(name, []).append([((middle - actual) ** 2).mean(), held])
+    for kind, truth, fit in kinds:
+        actual = truth.weights[np.triu_indices(len(truth.weights), 1)]
+        for _ in range(studies):
+            models = {str(n): fit(truth, n, 1) for n in (1_000, 1_730, 3_000)}
+            models["three of 1,000"] = pf.pool([fit(truth, 1_000, 1) for _ in range(3)])
+            for name, model in models.items():
+                rows = [(edge.estimate, edge.low, edge.high) for edge in model.edges()]
+                middle, low, high = np.array(rows).T
+                held = ((low <= actual) & (actual <= high)).mean()
+                square = ((middle - actual) ** 2).mean()
+                errors.setdefault(f"{kind}, {name}", []).append([square, held])
     found = {name: np.mean(each, axis=0).tolist() for name, each in errors.items()}
     path.write_text(json.dumps(found))
     for name, (square, held) in found.items():

@@ -195,6 +195,26 @@ def test_names_of_levels_stay_and_must_be_in_one_order():
         pf.pool([pf.measure(rows.to_numpy(), s, [("a", "b")], pf.ZCDP(1)) for s in schemas])
 
 
+@pytest.mark.parametrize(
+    ("budgets", "noise"),
+    [
+        ([pf.ZCDP(0.1), pf.ZCDP(0.2)], "discrete-gaussian"),
+        ([pf.PureDP(1), pf.PureDP(1)], "discrete-laplace"),
+        ([pf.PureDP(1), pf.ZCDP(0.1)], "laplace"),
+    ],
+)
+def test_the_card_names_the_noise_that_all_sites_added(budgets, noise):
+    """Sums of noise with whole numbers follow no such law; what was added did."""
+    rows = pf.IsingModel(np.zeros((3, 3))).sample(200, np.random.default_rng(1), "independent")
+    models = [pf.IsingLearner(budget, method="moments").fit(rows).model_ for budget in budgets]
+    assert pf.pool(models).card.noise == noise
+    scales = pf.Schema({name: pf.Ordered([1, 2, 3]) for name in "abc"})
+    if noise == "discrete-gaussian":
+        items = [pf.OrdinalLearner(each, schema=scales) for each in budgets]
+        both = [learner.fit((rows > 0).astype(np.uint8)).model_ for learner in items]
+        assert pf.pool(both).card.noise == noise
+
+
 def test_the_card_says_whom_the_sites_speak_of():
     schema = pf.Schema({"a": ["no", "yes"], "b": ["no", "yes"]}, gaps={"a": "no answer"})
     rows = np.random.default_rng().integers(0, 2, (2, 400, 2))

@@ -294,12 +294,21 @@ def _card(
         cost=pooled.cost,
         budget=budget,
         method=f"pooled from {counted(len(labels), 'site')}",
-        noise=pooled.noise,
+        noise=_added(releases) or pooled.noise,
         rows=pooled.total,
         levels_are_public=any(card.levels_are_public for card in known),
         notes=tuple(dict.fromkeys((rule, *(note for card in known for note in card.notes)))),
         sites=sites,
     )
+
+
+def _added(releases: Sequence[Release | ItemSums]) -> str | None:
+    """The law of the noise that every site added, where it is one and the same."""
+    names = {
+        release.laws[0].name if isinstance(release, ItemSums) else release.noise
+        for release in releases
+    }
+    return names.pop() if len(names) == 1 else None
 
 
 def _bare(release: Release | ItemSums) -> Card:
