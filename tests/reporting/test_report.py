@@ -642,6 +642,13 @@ def test_wording_is_shown_with_its_variable(tmp_path):
     assert page.count('class="question"') == 1
 
 
+def test_small_closeness_keeps_its_digits():
+    """A chain of 25 weak links: closeness is 0.1 ÷ (1 + 2 + … + 24) at its ends."""
+    weights = np.diag(np.full(24, 0.1), 1)
+    page = Page(build_page(pf.IsingModel(weights + weights.T)))
+    assert f"{0.1 / 300:.3g}" == "0.000333" and "0.000333" in page.text
+
+
 def test_communities_are_colours_and_numbers():
     """Two pairs that have nothing to do with each other."""
     weights = np.zeros((4, 4))
