@@ -5,6 +5,7 @@ Oracles: sums over lattices, privacy losses convolved, dp-accounting where insta
 
 import math
 from fractions import Fraction
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from privfield.privacy.sampling import (
     noise_multiplier,
     sampled_divergence,
     sampled_epsilon,
+    sampled_scale,
 )
 
 # -- samples
@@ -185,11 +187,18 @@ def test_steps_add_up_in_any_order():
     assert epsilon_of([one]) < epsilon_of([(9.0, Fraction(1, 5), 7)])
 
 
-def test_without_sampling_it_is_zcdp():
-    """Whole orders lose little."""
-    rho = 30 * 7**2 / (2 * Fraction(90) ** 2)
-    best = pf.ZCDP(rho).epsilon_at(1e-5)
-    assert best * (1 - 1e-9) <= epsilon_of([(90.0, Fraction(1), 7)] * 30) <= 1.01 * best
+def test_without_sampling_it_is_zcdp_and_more():
+    """Divergences of whole orders lose little; noise of σ² − 2 is on the Gaussian curve."""
+    steps, square = 30, Fraction(7, 90) ** 2
+    best = pf.ZCDP(steps * square / 2).epsilon_at(1e-5)
+    by_orders = sampled_epsilon({(square, Fraction(1)): steps}, COST.exact_delta)
+    assert best * (1 - 1e-9) <= by_orders <= 1.01 * best
+    rho = Fraction(steps * 7**2, 2 * (90**2 - 2))
+    mu, found = math.sqrt(2 * rho), epsilon_of([(90.0, Fraction(1), 7)] * steps)
+    normal = NormalDist().cdf  # Balle & Wang (2018)
+    spent = normal(mu / 2 - found / mu) - math.exp(found) * normal(-mu / 2 - found / mu)
+    assert spent == pytest.approx(1e-5, rel=1e-3)
+    assert found < 0.93 * best
 
 
 # -- divergences and calibration
@@ -246,12 +255,40 @@ def test_the_budget_holds_exactly_and_not_with_half_the_noise(steps, rate, epsil
     assert 0.999 * exact.exact_epsilon < spent <= exact.exact_epsilon
 
 
-def test_without_sampling_the_noise_is_that_of_zcdp():
+def test_without_sampling_the_noise_by_divergences_is_that_of_zcdp():
     """σ/Δ₂ = √(steps/2ρ); whole orders lose little."""
     for epsilon, delta, steps in ((0.1, 1e-6, 10), (1, 1e-5, 50), (4, 1e-9, 200)):
         budget = pf.ApproxDP(epsilon, delta)
         best = math.sqrt(steps / (2 * budget.rho))
         assert best * (1 - 1e-9) <= noise_multiplier(budget, steps, Fraction(1)) <= 1.01 * best
+
+
+@pytest.mark.parametrize("steps", [1, 2])
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 3.0])
+def test_where_everybody_is_drawn_the_exact_curve_is_kept_and_used_up(steps, epsilon):
+    """Sums over the lattice: within δ as calibrated, beyond it with 3% less noise."""
+    delta, moved = 1e-4, 40
+    budget = pf.ApproxDP(epsilon, delta)
+    sigma = sampled_scale(budget, steps, Fraction(1), Fraction(moved))
+    assert exact_delta([(sigma, 1, moved)] * steps, epsilon) <= delta
+    assert exact_delta([(0.97 * sigma, 1, moved)] * steps, epsilon) > delta
+    assert sigma < noise_multiplier(budget, steps, Fraction(1)) * moved
+    assert 0.999 * epsilon < epsilon_of([(sigma, Fraction(1), moved)] * steps, delta) <= epsilon
+
+
+def test_one_step_on_a_sample_takes_all_of_them_off_the_curve():
+    everybody = [(100.0, Fraction(1), 40)] * 3
+    plain = {(Fraction(16, 100), Fraction(1)): 3}
+    assert epsilon_of(everybody) < sampled_epsilon(plain, COST.exact_delta)
+    mixed = {**plain, (Fraction(16, 100), Fraction(1, 2)): 1}
+    found = epsilon_of([*everybody, (100.0, Fraction(1, 2), 40)])
+    assert found == pytest.approx(float(sampled_epsilon(mixed, COST.exact_delta)), rel=1e-12)
+
+
+def test_beyond_the_range_of_the_curve_divergences_are_left():
+    budget, rate, moved = pf.ApproxDP(1e-4, 1e-3), Fraction(1), Fraction(1000)
+    expected = noise_multiplier(budget, 5, rate) * moved
+    assert sampled_scale(budget, 5, rate, moved) == pytest.approx(float(expected), rel=1e-12)
 
 
 CASES = [(1, 1e-5, 200, 0.1), (0.5, 1e-4, 1000, 0.02), (0.05, 1e-6, 100, 0.01), (3, 1e-6, 50, 0.5)]
@@ -283,3 +320,13 @@ def test_noise_multiplier_against_dp_accounting():
         assert 0.9 * epsilon <= theirs <= epsilon * 1.02  # their list of orders is shorter
         tight = pld.PLDAccountant().compose(event, steps).get_epsilon(delta)
         assert 0.5 * epsilon <= tight <= epsilon
+
+
+def test_full_batches_against_dp_accounting():
+    """Its privacy-loss accountant finds the noise of many steps on everybody just enough."""
+    dp = pytest.importorskip("dp_accounting")
+    pld = pytest.importorskip("dp_accounting.pld")
+    for epsilon, delta, steps in ((0.1, 1e-4, 100), (1, 1e-5, 200), (3, 1e-6, 50)):
+        scale = sampled_scale(pf.ApproxDP(epsilon, delta), steps, Fraction(1), Fraction(2**20))
+        accountant = pld.PLDAccountant().compose(dp.GaussianDpEvent(scale / 2**20), steps)
+        assert accountant.get_epsilon(delta) == pytest.approx(epsilon, rel=0.005)

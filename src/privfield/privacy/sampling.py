@@ -1,6 +1,7 @@
 """Gaussian noise on a random sample of the rows: the law, and what its steps cost together.
 
-Rényi divergences of whole orders; docs/privacy/private-sgd.md has the proof for discrete noise.
+Rényi divergences of whole orders, and the exact Gaussian curve where everybody is in every sample;
+docs/privacy/private-sgd.md has the proof for discrete noise.
 """
 
 from __future__ import annotations
@@ -19,9 +20,11 @@ import numpy as np
 from privfield.errors import InputError
 from privfield.privacy.budgets import ApproxDP, Budget, Cost
 from privfield.privacy.conversions import epsilon_for
+from privfield.privacy.gaussian_curve import ROUNDED, gaussian_epsilon_for, gaussian_rho_for
 from privfield.privacy.laws import UNBOUNDED, Law, Noise, Whole
 from privfield.privacy.noise import NoiseLaw
 from privfield.privacy.randomness import Entropy
+from privfield.privacy.rounding import float_above, sqrt_above
 
 ORDERS = (*range(2, 65), *(int(64 * 1.1**k) for k in range(1, 44)))  # of Rényi divergences
 
@@ -50,21 +53,29 @@ class SampledNoise(Law):
 
     @classmethod
     def compose(cls, steps: Sequence[tuple[Law, Whole, Whole]], cost: Budget) -> Cost:
-        """The least ε at the δ of the cost; divergences of adaptive steps add."""
+        """The least ε at the δ of the cost; divergences of adaptive steps add.
+
+        Where everybody is in every sample the steps are Gaussian noise, and add up on its curve.
+        """
         moved: Counter[tuple[Fraction, Fraction]] = Counter()
+        everybody: Fraction | None = Fraction(0)
         for law, values, others in steps:
             alone = law.loss(values, others)
             if not isinstance(law, SampledNoise) or alone.delta:  # no noise
                 return UNBOUNDED
             if alone.exact_rho:
                 moved[2 * alone.exact_rho, law.rate] += 1
+                own = alone.exact_gaussian if law.rate == 1 else None
+                everybody = None if own is None or everybody is None else everybody + own
         delta = cost.as_cost().exact_delta
         if not moved:
             return Cost(0, 0, 0)
         if delta == 0:  # only (ε, δ) is amplified by sampling
             return UNBOUNDED
-        epsilon = sampled_epsilon(moved, delta)
-        return Cost(epsilon**2 / 2, delta, epsilon)
+        found = [sampled_epsilon(moved, delta)]
+        if everybody is not None:
+            found.append(gaussian_epsilon_for(everybody, delta) or found[0])
+        return Cost(min(found) ** 2 / 2, delta, min(found))
 
     def quieter(self, factor: Fraction) -> Self:
         """A smaller scale."""
@@ -83,9 +94,18 @@ def sampled_epsilon(steps: Mapping[tuple[Fraction, Fraction], int], delta: Fract
     return epsilon_for(Fraction(total) / order, delta, Fraction(order))
 
 
+def sampled_scale(budget: ApproxDP, steps: int, rate: Fraction, moved: Fraction) -> float:
+    """σ, rounded up, at which that many steps satisfy the budget; a row moves a sum by `moved`."""
+    if rate == 1:
+        rho = gaussian_rho_for(budget.exact_epsilon, budget.exact_delta)
+        if rho:  # Σ moved²/2(σ² − 2) is ρ
+            return sqrt_above(moved**2 * steps / (2 * rho) + ROUNDED)
+    return float_above(noise_multiplier(budget, steps, rate) * moved)
+
+
 @lru_cache(maxsize=256)
 def noise_multiplier(budget: ApproxDP, steps: int, rate: Fraction) -> Fraction:
-    """σ/Δ₂, rounded up, at which that many steps on samples satisfy the budget."""
+    """σ/Δ₂, rounded up, at which that many steps satisfy the budget by Rényi divergences."""
     curves = [_curve(order, float(rate)) for order in ORDERS]
     penalties = [_penalty(order, budget.delta) for order in ORDERS]
 

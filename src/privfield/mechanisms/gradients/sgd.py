@@ -27,8 +27,8 @@ from privfield.privacy.mechanism import Mechanism, Run, World
 from privfield.privacy.noise import NO_NOISE, LawName, NoiseLaw
 from privfield.privacy.randomness import Randomness
 from privfield.privacy.released import Released
-from privfield.privacy.rounding import Number, exact, float_above, sqrt_above
-from privfield.privacy.sampling import SampledNoise, noise_multiplier
+from privfield.privacy.rounding import Number, exact, sqrt_above
+from privfield.privacy.sampling import SampledNoise, sampled_scale
 from privfield.privacy.terms import Terms
 from privfield.schema import Schema, check_schema
 from privfield.words import counted
@@ -175,8 +175,7 @@ class StochasticGradients(Mechanism[SGDTrajectory]):
         budget, rate = self.terms.budget, exact(self.sampling_rate, "sampling_rate")
         if not isinstance(budget, ApproxDP):
             return SampledNoise(NO_NOISE, rate)
-        multiplier = noise_multiplier(budget, int(self.steps), rate)
-        scale = float_above(multiplier * self.bound * WEIGHT * MASS)
+        scale = sampled_scale(budget, int(self.steps), rate, self.bound * WEIGHT * MASS)
         return SampledNoise(NoiseLaw("discrete-gaussian", scale), rate)
 
     @property
