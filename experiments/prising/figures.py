@@ -233,11 +233,13 @@ def density(plan):
 def networks(plan):
     """Figures 6 and 9."""
     graph = stand_in(plan.people)
-    cases = [("made up, after the HIV study", graph, stand_in_outcomes(graph))]
+    sides = ("positive", "negative")
+    cases = [("made up, after the HIV study", sides, graph, stand_in_outcomes(graph))]
     if plan.blogs:
-        cases.append(("political blogs (Adamic & Glance 2005)", *bench.blogs()))
+        sides = ("conservative", "liberal")
+        cases.append(("political blogs (Adamic & Glance 2005)", sides, *bench.blogs()))
     figure, axes = panel(1, len(cases))
-    for axis, (title, graph, outcomes) in zip(axes[0], cases, strict=True):
+    for axis, (title, (high, low), graph, outcomes) in zip(axes[0], cases, strict=True):
         place = nx.spring_layout(graph, seed=1, iterations=80, k=1.6 / len(graph) ** 0.5)
         nx.draw_networkx_edges(graph, place, ax=axis, width=0.3, edge_color="0.7")
         for want, colour, shape in ((False, "#9ecae1", "o"), (True, ORANGE, "^")):
@@ -246,7 +248,8 @@ def networks(plan):
                 graph, place, some, 10, colour, shape, ax=axis, linewidths=0.2, edgecolors="0.3"
             )
         up = sum(bool(value) for value in outcomes.values())
-        axis.set_title(f"{title}\n{len(graph)} nodes, {up} positive (triangles)", fontsize=10)
+        counts = f"{up} {high} (triangles), {len(graph) - up} {low} (circles)"
+        axis.set_title(f"{title}\n{len(graph)} nodes: {counts}", fontsize=10)
         axis.axis("off")
     finish(figure, plan, "figure06_09_networks")
 

@@ -6,10 +6,15 @@ import numpy as np
 import pytest
 
 import privfield as pf
+from privfield.errors import InputError
 from privfield.mechanisms.frank_wolfe.steps import LEVEL
 from privfield.planning.theorems import (
+    corollary_3_1,
+    corollary_3_2,
+    corollary_3_4,
     corollary_6_3,
     corollary_6_5,
+    lemma_3_3,
     proposition_3,
     proposition_4,
     table_1,
@@ -19,7 +24,10 @@ from privfield.planning.theorems import (
     theorem_4_2,
     theorem_4_7,
     theorem_5_1,
+    theorem_6_2,
+    theorem_6_4,
     theorem_7_1,
+    theorem_b_1,
 )
 
 
@@ -162,3 +170,41 @@ def test_theorem_7_1_knows_how_weak_edges_may_be(budget, place, adjacency):
 def test_refusals(call, text):
     with pytest.raises(pf.InputError, match=text):
         call()
+
+
+def test_risks_and_graphs_without_privacy_are_the_printed_expressions():
+    """By hand: n√ρ = 1000, so (n√ρ)^(2/3) = 100."""
+    found = lemma_3_3(2000, 8, 27.0, 2.0, 4.0, 0.25, failure=0.1)
+    assert found.value == pytest.approx(3 * 4 * math.log(160_000) / 100)
+    found = corollary_3_4(2000, 8, 8.0, 0.25, failure=0.1)
+    assert found.value == pytest.approx(16 * math.log(160_000) / 100)
+    assert not found.proved
+    graph = theorem_6_2(10, 3, 0.5, 0.2)
+    assert graph.value == pytest.approx(0.25 * 81 * math.exp(7) * math.log(30) / 0.0016)
+    assert theorem_6_4(10, 0.2).value == pytest.approx(math.log(50) / 0.0016)
+    private = corollary_6_3(10, 3, 0.5, 0.2, 2.0, math.exp(-6))
+    assert private.value == pytest.approx(3 * graph.value)
+    with pytest.raises(InputError, match="failure must be a number above 0; got 0"):
+        lemma_3_3(2000, 8, 27.0, 2.0, 4.0, 0.25, failure=0)
+
+
+def test_rates_of_peer_effects_are_the_printed_expressions():
+    """By hand; on regular graphs Theorem B.1 has the two terms of the corollary."""
+    assert theorem_b_1(100, 1.0, 2.0, 1.0, 1.0).value == pytest.approx(0.1 + math.sqrt(12) / 100)
+    delta, epsilon = 2 * math.exp(-3), 2.0  # log(2/δ) + ε/2 = 4
+    expected = 0.1 + math.sqrt(8 * 4 + 6**2) / 200
+    assert theorem_b_1(100, 1.0, 1.0, 3.0, epsilon, delta).value == pytest.approx(expected)
+    assert corollary_3_1(400, 16, 0.5, 2.0).value == pytest.approx(0.2 + 0.02)
+    delta = 2 * math.exp(-9)
+    assert corollary_3_1(400, 16, 1.5, 2.0, delta).value == pytest.approx(0.05 + 3 / 800)
+    same = corollary_3_1(400, 16, 0.5, 2.0, delta).value
+    assert corollary_3_2(400, 0.04, 0.5, 2.0, delta).value == pytest.approx(same)
+    # Σ J² = n/D for J = A/D: Theorem B.1 with its a_n shrinks as the corollary does for β < 1
+    ratios = [
+        (theorem_b_1(n / d, 8.0, 24 / 5, 0.5, 5.0).value - math.sqrt(d / n))
+        / (corollary_3_1(n, d, 0.5, 5.0).value - math.sqrt(d / n))
+        for n, d in ((400, 16), (10_000, 100))
+    ]
+    assert ratios[0] == pytest.approx(ratios[1])
+    with pytest.raises(InputError, match="beta must not be 1"):
+        corollary_3_1(400, 16, 1.0, 2.0)

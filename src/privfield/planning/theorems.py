@@ -35,6 +35,32 @@ class Calculated:
         return f"{self.theorem}: {self.says}: {self.value:.3g} ({kind}{without})"
 
 
+def lemma_3_3(
+    n: float,
+    vertices: int,
+    curvature: float,
+    lipschitz: float,
+    radius: float,
+    rho: float,
+    failure: float = 1 / 3,
+) -> Calculated:
+    """Excess empirical risk of Algorithm 1 with T = Γ^(2/3)(n√ρ)^(2/3)/(L₁‖C‖₁)^(2/3)."""
+    _positive(n=n, vertices=vertices, curvature=curvature, lipschitz=lipschitz, radius=radius)
+    _positive(rho=rho, failure=failure)
+    slope = (lipschitz * radius) ** (2 / 3) * curvature ** (1 / 3)
+    value = slope * math.log(n * vertices / failure) / (n * math.sqrt(rho)) ** (2 / 3)
+    return _order("Lemma 3.3", "excess empirical risk of private Frank–Wolfe", value)
+
+
+def corollary_3_4(
+    n: float, features: int, radius: float, rho: float, failure: float = 1 / 3
+) -> Calculated:
+    """The same for sparse logistic regression (Theorem 1.3): Γ = λ², ‖C‖₁ = λ, constants as 1."""
+    _positive(features=features)
+    found = lemma_3_3(n, features, radius**2, 1.0, radius, rho, failure)
+    return _order("Corollary 3.4", "excess empirical risk of logistic regression", found.value)
+
+
 def theorem_3_6(n: float, features: int, radius: float, rho: float) -> Calculated:
     """Expected excess risk of private Frank–Wolfe for sparse logistic regression, replace-one.
 
@@ -101,20 +127,33 @@ def theorem_5_1(p: int, accuracy: float, epsilon: float, delta: float) -> Calcul
     return Calculated("Theorem 5.1", "rows that couplings need at least", found, True)
 
 
+def theorem_6_2(p: int, levels: int, width: float, weakest: float) -> Calculated:
+    """Rows for the graph of a pairwise model without privacy, weights of η or more."""
+    _positive(p=p, levels=levels, width=width, weakest=weakest)
+    rows = width**2 * levels**4 * math.exp(14 * width) / weakest**4 * math.log(p * levels)
+    return _order("Theorem 6.2", "rows for the graph without privacy", rows)
+
+
+def theorem_6_4(p: int, weakest: float) -> Calculated:
+    """Rows for the graph of a binary t-wise model without privacy, coefficients of η or more."""
+    _positive(p=p, weakest=weakest)
+    rows = math.log(p / weakest) / weakest**4
+    return _order("Theorem 6.4", "rows for the graph of products without privacy", rows, "e^O(λt)")
+
+
 def corollary_6_3(
     p: int, levels: int, width: float, weakest: float, epsilon: float, delta: float
 ) -> Calculated:
     """Rows for the graph of a pairwise model under (ε, δ), weights of η or more."""
-    _positive(p=p, levels=levels, width=width, weakest=weakest, epsilon=epsilon, delta=delta)
-    size = width**2 * levels**4 * math.exp(14 * width) / weakest**4
-    rows = size * math.log(p * levels) * math.log(1 / delta) / epsilon
+    _positive(epsilon=epsilon, delta=delta)
+    rows = theorem_6_2(p, levels, width, weakest).value * math.log(1 / delta) / epsilon
     return _order("Corollary 6.3", "rows for the graph by stability", rows)
 
 
 def corollary_6_5(p: int, weakest: float, epsilon: float, delta: float) -> Calculated:
     """Rows for the graph of a binary t-wise model under (ε, δ), coefficients of η or more."""
-    _positive(p=p, weakest=weakest, epsilon=epsilon, delta=delta)
-    rows = math.log(p / weakest) * math.log(1 / delta) / (epsilon * weakest**4)
+    _positive(epsilon=epsilon, delta=delta)
+    rows = theorem_6_4(p, weakest).value * math.log(1 / delta) / epsilon
     return _order("Corollary 6.5", "rows for the graph of products by stability", rows, "e^O(λt)")
 
 
@@ -169,6 +208,42 @@ def proposition_4(
         raise InputError(f"probability must lie between 0 and 1; got {probability}.")
     scale = proposition_3(cliques, adjacency) / epsilon
     return probability * (1 - probability) / n + 2 * scale**2 / n**2
+
+
+def theorem_b_1(
+    size: float, zeta: float, ridge: float, beta: float, epsilon: float, delta: float = 0.0
+) -> Calculated:
+    """Error of PrIsing's Algorithm 1 (Chakraborty et al. 2024); `size` is a_n, `ridge` is Δ.
+
+    1/√a_n + √(8ζ²r + ε²Δ²β²)/(a_n ε) with r = log(2/δ) + ε/2, or 1 for δ = 0.
+    """
+    _positive(size=size, zeta=zeta, ridge=ridge, beta=beta, epsilon=epsilon)
+    spread = math.log(2 / delta) + epsilon / 2 if delta > 0 else 1.0
+    noise = math.sqrt(8 * zeta**2 * spread + (epsilon * ridge * beta) ** 2)
+    value = 1 / math.sqrt(size) + noise / (size * epsilon)
+    return _order("PrIsing, Theorem B.1", "error of the private β", value)
+
+
+def corollary_3_1(
+    n: float, degree: float, beta: float, epsilon: float, delta: float = 0.0
+) -> Calculated:
+    """Error of PrIsing on regular graphs, η_δ = √log(2/δ); `degree` counts for β < 1 only."""
+    _positive(n=n, degree=degree, beta=beta, epsilon=epsilon)
+    if beta == 1:
+        raise InputError("beta must not be 1: the corollaries say nothing at the transition.")
+    spread = math.sqrt(math.log(2 / delta)) if delta > 0 else 1.0
+    part = (degree if beta < 1 else 1) / n
+    value = math.sqrt(part) + part * spread / epsilon
+    return _order("PrIsing, Corollary 3.1", "error of the private β", value)
+
+
+def corollary_3_2(
+    n: float, chance: float, beta: float, epsilon: float, delta: float = 0.0
+) -> Calculated:
+    """The same on Erdős–Rényi graphs with edges of that probability, log(n)/n or much more."""
+    _positive(chance=chance)
+    found = corollary_3_1(n, n * chance, beta, epsilon, delta)
+    return _order("PrIsing, Corollary 3.2", found.says, found.value)
 
 
 def theorems_of(plan: PlanFacts, order: int = 3) -> tuple[Calculated, ...]:
