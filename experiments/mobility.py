@@ -37,6 +37,7 @@ import privfield as pf
 from privfield.estimation.trajectories import mrf_from_sgd
 from privfield.files import write_whole
 from privfield.learners.sgd import calm_pace, start_norm
+from privfield.privacy.gaussian_curve import gaussian_rho_for
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "figures" / "bernstein"
 SESSIONS = 124_399  # user-days of the paper
@@ -292,29 +293,30 @@ def why(study: Study, results: Results, epsilon: float = 0.5) -> None:
 def few_moments(epsilon: float, delta: float) -> float:
     """How many times the noise an accountant with moments 1 … 32 asks for; inf: no noise is enough.
 
-    Full batches: the λ-th log-moment of T steps is Tλ(λ + 1)/2σ², and ε = (moment + log 1/δ)/λ.
+    Full batches: the λ-th log-moment of T steps is Tλ(λ + 1)/2σ², and ε = (moment + log 1/δ)/λ. The
+    exact curve asks for σ² = T/2ρ.
     """
-
-    def least(most: int) -> float:
-        left = [(order, epsilon - math.log(1 / delta) / order) for order in range(1, most + 1)]
-        found = [(order + 1) / (2 * rest) for order, rest in left if rest > 0]
-        return math.sqrt(min(found, default=math.inf))
-
-    return least(ORDERS) / least(100_000)
+    left = [(order, epsilon - math.log(1 / delta) / order) for order in range(1, ORDERS + 1)]
+    found = [(order + 1) / (2 * rest) for order, rest in left if rest > 0]
+    return math.sqrt(min(found, default=math.inf) * 2 * curve(epsilon, delta))
 
 
 def with_noise(epsilon: float, delta: float, ratio: float) -> float:
-    """The ε at which all orders ask for `ratio` times the noise of ε."""
+    """The ε at which the exact curve asks for `ratio` times the noise of ε."""
     if ratio == 1:
         return epsilon
-    if ratio == 1:
-        return epsilon
-    target, low, high = pf.ApproxDP(epsilon, delta).rho / ratio**2, 1e-6, epsilon
+    target, low, high = curve(epsilon, delta) / ratio**2, 2e-3, epsilon
     for _ in range(60):
         middle = (low + high) / 2
-        enough = pf.ApproxDP(middle, delta).rho < target
+        enough = curve(middle, delta) < target
         low, high = (middle, high) if enough else (low, middle)
     return high
+
+
+def curve(epsilon: float, delta: float) -> float:
+    """ρ of the Gaussian noise that (ε, δ) takes."""
+    budget = pf.ApproxDP(epsilon, delta)
+    return float(gaussian_rho_for(budget.exact_epsilon, budget.exact_delta))
 
 
 # -- drawing ---------------------------------------------------------------------------------------
