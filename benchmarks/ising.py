@@ -204,7 +204,7 @@ def draw(panels: list[Any], needed: dict[str, list[float]], path: Path, runs: in
     for axis, (what, values, curves) in zip(axes, panels, strict=False):
         for name in SHOWN:
             axis.plot(values, curves[name], forms[name], ms=4.5, color=colours[name], label=name)
-        axis.set(xscale="log", yscale="log", xlabel=labels[what], ylim=(0.008, 0.6))
+        axis.set(xscale="log", yscale="log", xlabel=labels[what], ylim=(0.006, 0.6))
         axis.set_yticks([0.01, 0.03, 0.1, 0.3], ["0.01", "0.03", "0.1", "0.3"])
         axis.yaxis.set_minor_formatter(NullFormatter())
     axes[0].set_ylabel("max |Ŵ − W|")
