@@ -56,6 +56,7 @@ def test_from_a_csv_to_a_report(study, tmp_path):
     found = json.loads(ok(fit))
     assert found["method"] == plan["recommended"] == "moments"
     assert found["expected_error"] == pytest.approx(plan["expected_error"])
+    assert 0 <= found["linked_in_model"] <= 6 and "edges" not in found  # verdicts: `report`
     assert found["ledger"]["remaining"] is None  # a new ledger has this fit's budget
     for told in (
         "This will spend  ε = 1, δ = 1e-06",

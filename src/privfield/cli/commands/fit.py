@@ -228,7 +228,7 @@ def _for_programs(
         "stamp": model.stamp,
         "method": method,
         "variables": len(model.schema),
-        "edges": model.graph().number_of_edges(),
+        "linked_in_model": model.graph().number_of_edges(),
         "unit": card.unit,
         "adjacency": purse.adjacency,
         "budget": purse.budget.to_json(),

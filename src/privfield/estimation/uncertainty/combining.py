@@ -33,9 +33,10 @@ class Combined:
     def __repr__(self) -> str:
         if np.ndim(self.estimate):
             return f"<{len(self.estimate)} estimates with {self.level:.0%} intervals>"
+        degrees = "degree" if self.df == 1 else "degrees"
         return (
             f"{self.estimate:.4g} ({self.low:.4g} to {self.high:.4g}, {self.level:.0%}, "
-            f"{self.df:.3g} degrees of freedom)"
+            f"{self.df:.3g} {degrees} of freedom)"
         )
 
 
