@@ -89,7 +89,7 @@ HARD = [  # strong links that noise half hides: in a small ring all pairs go tog
     ("sparse", 10, 0.4, 0.5, 3_000, (3, 0), "add-remove", "selection", 2),
     ("sparse", 10, 0.8, 0.5, 10_000, (1, 1e-6), "add-remove", "selection", 2),
 ]
-_MOST_PAIRS = 10_000  # studies × variables²: large models take seconds to minutes each
+_MOST_PAIRS = 20_000  # studies × variables²: large models take seconds to minutes each
 _MOST_STATES = 2**16  # of all variables together, listed
 _SILENT = 25  # studies, of cells in which nothing can be learned
 _ENOUGH = 100  # intervals: the share of fewer says little
@@ -289,15 +289,26 @@ def _ask(known, truth, counts, rng):
             tally[1] += 1
 
 
-def run(path, cell_count, studies, part, most):
+def planned(cell_count, studies, part, most):
+    """Cells of the list, each with its number of studies."""
     number, parts = map(int, part.split("/"))
     for cell in [cell for cell in cells(cell_count) if cell[1] <= most][number - 1 :: parts]:
+        count = min(studies, _MOST_PAIRS // cell[1] ** 2)
+        yield cell, count * (2 if cell[0] == "none" else 1)  # a study has a false edge, or none
+
+
+def again(path):
+    """Cells and numbers of studies of another file."""
+    for line in map(json.loads, _lines(path)):
+        yield (*line["cell"][:5], tuple(line["cell"][5]), *line["cell"][6:]), line["studies"]
+
+
+def run(path, plan, seed):
+    for cell, count in plan:
         if json.dumps(cell) in {json.dumps(json.loads(line)["cell"]) for line in _lines(path)}:
             continue
-        rng = np.random.default_rng(list(json.dumps(cell).encode()))
+        rng = np.random.default_rng([seed, *json.dumps(cell).encode()])
         verdicts, shares, counts = np.zeros(5), [], []
-        count = min(studies, _MOST_PAIRS // cell[1] ** 2)
-        count *= 2 if cell[0] == "none" else 1  # where a study has a false edge or has none
         for done in range(count):
             if done == _SILENT and not verdicts[3] and not np.sum(counts):
                 count = done  # no interval and no verdict at all: more of the same says nothing
@@ -312,6 +323,7 @@ def run(path, cell_count, studies, part, most):
         line = {
             "cell": cell,
             "studies": count,
+            "seed": seed,
             **{key: _rate(np.array(counts)[:, i]) for i, key in enumerate(ASKED)},
             "false": float(np.mean(shares)),
             "false error": float(np.std(shares) / np.sqrt(count)),
@@ -487,11 +499,14 @@ def main():
     parser.add_argument("--studies", type=int, default=200)
     parser.add_argument("--part", default="1/1")
     parser.add_argument("--most", type=int, default=50, help="variables of a cell")
+    parser.add_argument("--seed", type=int, default=2, help="other people for other seeds")
+    parser.add_argument("--again", help="a file of results: the same cells, as many studies")
     parser.add_argument("--table", help="a page with all cells")
     parser.add_argument("--figure")
     given = parser.parse_args()
     if given.what == "run":
-        run(given.path, given.cells, given.studies, given.part, given.most)
+        plan = planned(given.cells, given.studies, given.part, given.most)
+        run(given.path, again(given.again) if given.again else plan, given.seed)
     else:
         page(given.path, given.table, given.figure)
 
