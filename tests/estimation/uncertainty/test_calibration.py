@@ -1,6 +1,7 @@
 """A small part of the grid of `experiments/calibration.py`: do intervals and verdicts hold?"""
 
 import importlib.util
+import json
 from pathlib import Path
 
 import numpy as np
@@ -48,6 +49,16 @@ def test_intervals_and_verdicts_hold_in_a_small_grid(grid):
         assert asked[key] >= 2 * STUDIES
         assert missed[key] <= binom.isf(1e-7, asked[key], MISSED), key
     assert empty == 2 * STUDIES and alarms <= binom.isf(1e-7, empty, FALSE)
+
+
+def test_cells_of_a_file_can_be_run_again(grid, tmp_path):
+    path = tmp_path / "cells.jsonl"
+    plan = [(cell, 7 + number) for number, cell in enumerate(grid.cells(40))]
+    path.write_text("".join(json.dumps({"cell": c, "studies": n}) + "\n" for c, n in plan))
+    assert list(grid.again(path)) == plan
+    listed = dict(grid.planned(40, 200, "1/1", 10))
+    assert listed[("none", 5, 0.4, 0.5, 1_000, (1, 1e-6), "replace-one", "tables", 5)] == 400
+    assert all(cell[1] <= 10 and cell in grid.cells(40) for cell in listed)
 
 
 def test_a_hopeless_study_says_that_nothing_was_measured(grid):
