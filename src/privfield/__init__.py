@@ -61,6 +61,7 @@ PUBLIC = {  # loaded when first asked for: `privfield --help` needs none; types:
     "Schema": "privfield.schema",
     "SGDLearner": "privfield.learners.sgd",
     "SparkFiles": "privfield.data.spark.files",
+    "Solution": "privfield.models.solution",
     "SparseLogistic": "privfield.learners.sparse_logistic",
     "StructureLearner": "privfield.learners.structure",
     "write_report": "privfield.reporting.report",

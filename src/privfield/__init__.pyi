@@ -37,6 +37,7 @@ from privfield.models.mrf import MarkovRandomField as MarkovRandomField
 from privfield.models.network import NetworkIsing as NetworkIsing
 from privfield.models.ordinal import OrdinalModel as OrdinalModel
 from privfield.models.polynomial import PolynomialMRF as PolynomialMRF
+from privfield.models.solution import Solution as Solution
 from privfield.planning.plan import plan as plan
 from privfield.privacy.adjacency import Adjacency as Adjacency
 from privfield.privacy.budgets import ApproxDP as ApproxDP

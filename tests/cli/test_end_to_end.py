@@ -57,6 +57,7 @@ def test_from_a_csv_to_a_report(study, tmp_path):
     assert found["method"] == plan["recommended"] == "moments"
     assert found["expected_error"] == pytest.approx(plan["expected_error"])
     assert 0 <= found["linked_in_model"] <= 6 and "edges" not in found  # verdicts: `report`
+    assert found["solution"]["converged"] and found["solution"]["contradicted"] == []
     assert found["ledger"]["remaining"] is None  # a new ledger has this fit's budget
     for told in (
         "This will spend  ε = 1, δ = 1e-06",
@@ -67,6 +68,7 @@ def test_from_a_csv_to_a_report(study, tmp_path):
         assert told in fit.stderr
     model = pf.load(tmp_path / "m.pf")
     assert model.schema.names == tuple(NAMES) and model.schema["worry"].levels == ("no", "yes")
+    assert model.solution.to_json() == found["solution"]  # also with the schema's labels
     assert model.card.job == found["ledger"]["jobs"][0] and not model.card.levels_are_public
     page = ok(run("report", "m.pf", "-o", "r.html"))
     assert "r.html" in page and "<html" in (tmp_path / "r.html").read_text()[:500]

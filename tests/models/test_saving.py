@@ -1,6 +1,7 @@
 """Model files: bit for bit, and damage is a clear error."""
 
 import copy
+import math
 import pickle
 
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 import privfield as pf
 from privfield.files import pack, unpack
+from privfield.models.card import attach
 from privfield.models.loading import model_from_bytes
 from privfield.models.saving import model_bytes
 
@@ -47,6 +49,41 @@ def test_copies_of_a_model_that_has_answered(model):
         assert type(twin) is type(model)
         assert (twin.marginal(model.schema.names[:2]) == before).all()
         assert model_bytes(twin) == model_bytes(model)
+
+
+@pytest.mark.parametrize(
+    "solution",
+    [
+        pf.Solution(True, 0.01, 40),
+        pf.Solution(False, math.inf, 0, ("age", "ä")),
+    ],
+)
+def test_how_it_was_solved_travels_with_a_model(solution, tmp_path):
+    model = attach(pf.IsingModel([[0, 0.1], [0.1, 0]]), solution=solution)
+    model.save(tmp_path / "m.pf")
+    for twin in (pf.load(tmp_path / "m.pf"), pickle.loads(pickle.dumps(model)), copy.copy(model)):
+        assert twin.solution == solution
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"converged": 1},
+        {"residual": -1.0},
+        {"residual": "0"},
+        {"steps": True},
+        {"steps": -1},
+        {"contradicted": "age"},
+        {"contradicted": [1]},
+    ],
+    ids=str,
+)
+def test_a_damaged_solution_is_refused(changed):
+    model = attach(pf.IsingModel([[0, 0.1], [0.1, 0]]), solution=pf.Solution(True, 0.01, 40))
+    header, arrays = unpack("model", model_bytes(model), "this", lambda _: "weights|field")
+    header["solution"] |= changed
+    with pytest.raises(pf.InputError, match="damaged"):
+        model_from_bytes(pack("model", header, arrays))
 
 
 @given(which=st.sampled_from(MODELS), cut=st.floats(0, 1, exclude_max=True))

@@ -16,7 +16,7 @@ from privfield.estimation.uncertainty.counted import MarginalInterval
 from privfield.estimation.uncertainty.strengths import EdgeInterval, Edges
 from privfield.learners.base import attach_card
 from privfield.mechanisms.edges.selection import SelectedPair, Selection
-from privfield.models.card import Card
+from privfield.models.card import Card, attach
 from privfield.reporting import write_report
 from privfield.reporting.content import bars
 from privfield.reporting.drawing import edge_text, look, marginal_text
@@ -365,6 +365,31 @@ def test_a_model_without_a_card(tmp_path):
     found = Page(build_page(pf.IsingModel([[0, 0.5], [0.5, 0]])))
     assert "This model carries no card" in found.text
     assert "No intervals" in found.text and found.data["edges"]["rows"][0][3:5] == [None, None]
+
+
+def test_how_the_estimate_was_solved_is_on_the_card(learner, page):
+    found = learner.solution_
+    assert found.converged and not found.contradicted and found == learner.model_.solution
+    assert f"solved ({found.residual:.2g} standard deviations per parameter left" in page.text
+    assert "Do not rely on" not in page.text
+
+
+@pytest.mark.parametrize(
+    ("solution", "told"),
+    [
+        (pf.Solution(False, 2.5, 400), "not solved: 2.5 standard deviations per parameter"),
+        (
+            pf.Solution(True, 0.1, 40, ("age", *"bcdefg")),
+            "contradicts released numbers of 'age', 'b', 'c', 'd', 'e' and 2 more",
+        ),
+    ],
+)
+def test_a_model_that_must_not_be_trusted_says_so_at_the_head(solution, told):
+    model = attach(pf.IsingModel([[0, 0.5], [0.5, 0]]), solution=solution)
+    found = build_page(model)
+    banner = re.search(r'<div class="banner nothing" role="alert">(.*?)</div>', found)[1]
+    text = Page(banner).text
+    assert told in text and "Do not rely on the numbers of this page" in text
 
 
 def test_mixed_levels_forbidden_combinations_and_no_edges():

@@ -156,7 +156,7 @@ def _(released: Measurements, how: How) -> MarkovRandomField:
     parts = among_answered(interactions(released))
     found = shrink(parts, stamp=released.stamp, tell=how.tell, **common)
     found.tell_if_wrong()
-    return found.model
+    return attach(found.model, solution=found.solution)
 
 
 @model_of.register(Selection)

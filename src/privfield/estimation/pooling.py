@@ -63,7 +63,7 @@ def pool(sites: Sequence[Any], *, names: Sequence[str] | None = None, overlap: b
         model = attach(model.to_ising(), measurements=pooled)
     if isinstance(model, IsingModel) and schema is not None and not schema.forbidden:
         named = IsingModel(model.weights, model.field, schema=schema, stamp=model.stamp)
-        model = attach(named, measurements=pooled)
+        model = attach(named, measurements=pooled, solution=model.solution)
     cards = [getattr(site, "card", None) for site in sites]
     return attach(model, _card(pooled, releases, cards, labels, overlap))
 

@@ -13,6 +13,7 @@ from privfield.data.table import unit_of
 from privfield.errors import InputError
 from privfield.html import table_html
 from privfield.models.card import GAPS, Card, attach
+from privfield.models.solution import Solution
 from privfield.privacy.adjacency import Adjacency, Unit
 from privfield.privacy.budgets import Budget, NonPrivate, check_budget
 from privfield.privacy.ledger import Ledger
@@ -80,6 +81,12 @@ class Learner:
             no_validation=True,
             non_deterministic=True,
         )
+
+    @property
+    def solution_(self) -> Solution | None:
+        """How the estimate of `model_` was solved; None where no equation says that."""
+        found: Solution | None = getattr(self.model_, "solution", None)
+        return found
 
     # what was released, under the names that some learners gave it
     measurements_ = trajectory_ = release_ = property(lambda self: self.released_)

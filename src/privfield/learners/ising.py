@@ -17,6 +17,7 @@ from privfield.learners.base import Learner, attach_card, result
 from privfield.mechanisms.forecasting.sizes import MOST_MATCHED
 from privfield.mechanisms.gradients.pseudolikelihood import PseudolikelihoodGradients
 from privfield.mechanisms.moments.mechanism import SecondMoments
+from privfield.models.card import attach
 from privfield.models.ising import SPIN_LEVELS, IsingModel
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import NON_PRIVATE, NonPrivate, check_budget
@@ -52,6 +53,8 @@ class IsingLearner(Learner):
 
     * `weights_`, `field_`, `model_`: the `pf.IsingModel`;
     * `measurements_`: what was released. It is there even if the estimate is interrupted;
+    * `solution_`: of "moments", whether the estimate `converged`, its `residual` and `steps`, and
+      the variables that the model `contradicted`; None of other methods;
     * `method_`: what "auto" chose; `cost_`, `adjacency_`.
 
     >>> import numpy as np, privfield as pf
@@ -90,7 +93,9 @@ class IsingLearner(Learner):
         else:
             model = self._iterations(data, names)
         if self.schema is not None and not self.schema.forbidden:  # with its own levels
+            solution = model.solution
             model = IsingModel(model.weights, model.field, schema=self.schema, stamp=model.stamp)
+            attach(model, solution=solution)
         self.model_ = model
         self.weights_, self.field_ = model.weights, model.field
         attach_card(self)

@@ -70,6 +70,8 @@ class MarginalLearner(Learner):
 
     * `model_`: the `pf.MarkovRandomField`; `graph_`: its networkx graph; `cliques_`;
     * `measurements_`: what was released. It is there even if the estimate is interrupted;
+    * `solution_`: whether the estimate `converged`, its `residual` and `steps`, and the variables
+      whose released counts the model `contradicted`; None of methods other than "auto";
     * `selection_`, `structure_`: how edges were chosen, None where they were not;
     * `cost_`, `adjacency_`: what was spent, and which tables count as neighbours.
 

@@ -21,6 +21,7 @@ from privfield.models.canonical import canonical
 from privfield.models.card import Card, attach
 from privfield.models.labels import labelled_rows, labelled_table
 from privfield.models.saving import save_model
+from privfield.models.solution import Solution
 from privfield.schema import Schema
 from privfield.stamps import stamped
 
@@ -51,6 +52,7 @@ class Model(ABC):
     stamp: str | None = None  # why this model protects nobody, if so
     card: Card | None = None  # where a fitted model comes from (`privfield.models.card.attach`)
     measurements: Any = None  # what it was estimated from
+    solution: Solution | None = None  # how that was solved, where an equation was
 
     if TYPE_CHECKING:  # fields or cached properties of the models
 
@@ -85,7 +87,8 @@ class Model(ABC):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copies and pickles carry the model, not what was computed from it."""
-        return rebuild, (type(self), *self._parts()[1:], self.stamp, self.card, self.measurements)
+        known = (self.stamp, self.card, self.measurements, self.solution)
+        return rebuild, (type(self), *self._parts()[1:], *known)
 
     # -- exact answers -----------------------------------------------------------------------------
 
@@ -284,10 +287,16 @@ def set_fields(model: Any, **values: Any) -> None:
 
 
 def rebuild(
-    kind: Any, header: Any, arrays: Any, stamp: str | None, card: Card | None, released: Any
+    kind: Any,
+    header: Any,
+    arrays: Any,
+    stamp: str | None,
+    card: Card | None,
+    released: Any,
+    solution: Solution | None = None,
 ) -> Any:
     """A model from what a pickle holds."""
-    return attach(kind._from_parts({**header, "stamp": stamp}, arrays), card, released)
+    return attach(kind._from_parts({**header, "stamp": stamp}, arrays), card, released, solution)
 
 
 class _Exact:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from privfield._version import __version__
 from privfield.errors import InputError
+from privfield.models.solution import Solution
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import Budget, NonPrivate
 from privfield.privacy.released import Released, cost_from_json, cost_to_json
@@ -149,8 +150,13 @@ def guarantee(cost: Budget, budget: Budget | NonPrivate | None = None) -> str:
     return f"δ-approximate zero-concentrated privacy with ρ = {found.rho:.4g}, δ = {found.delta:g}"
 
 
-def attach(model: M, card: Card | None = None, measurements: Any = None) -> M:
-    """Put a card, and what the model was estimated from, on a model; the same model comes back.
+def attach(
+    model: M,
+    card: Card | None = None,
+    measurements: Any = None,
+    solution: Solution | None = None,
+) -> M:
+    """Put a card, what it was estimated from, and how, on a model; the same model comes back.
 
     None leaves what is there. The numbers of the model are not touched. The card of a stamped model
     is stamped.
@@ -161,10 +167,13 @@ def attach(model: M, card: Card | None = None, measurements: Any = None) -> M:
         raise InputError(
             f"measurements must be something released; got {type(measurements).__name__}."
         )
+    if solution is not None and not isinstance(solution, Solution):
+        raise InputError(f"solution must be a Solution; got {type(solution).__name__}.")
     stamp = getattr(model, "stamp", None)
     if card is not None and card.stamp is None and stamp is not None:
         card = replace(card, stamp=stamp)  # its cost is no promise
-    for name, value in (("card", card), ("measurements", measurements)):
+    known = {"card": card, "measurements": measurements, "solution": solution}
+    for name, value in known.items():
         if value is not None:
             object.__setattr__(model, name, value)  # models are frozen
     return model

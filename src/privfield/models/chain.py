@@ -25,6 +25,7 @@ from privfield.models.saving import (
     stored_stamp,
     stored_texts,
 )
+from privfield.models.solution import Solution
 from privfield.schema import Schema, level_text
 from privfield.words import counted
 
@@ -47,6 +48,7 @@ class ChainModel:
 
     card: Card | None = None  # as in `Model`; `privfield.models.card.attach` sets them
     measurements: Any = None
+    solution: Solution | None = None
 
     def __init__(
         self, states: Sequence[object], initial: Any, transition: Any, *, stamp: str | None = None

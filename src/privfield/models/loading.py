@@ -18,6 +18,7 @@ from privfield.models.network import NetworkIsing
 from privfield.models.ordinal import OrdinalModel
 from privfield.models.polynomial import PolynomialMRF
 from privfield.models.saving import FORMAT, Arrays, Header
+from privfield.models.solution import Solution
 
 ReadRelease = Callable[[Any, bytes, str], Any]  # kind, bytes, where they come from
 
@@ -46,9 +47,14 @@ def model_from_bytes(
         raise InputError(f"{source} holds an unknown model, {header.get('model')!r}.")
     try:
         model: Model | ChainModel = kind._from_parts(header, arrays)
-        card = header.get("card")
+        card, solution = header.get("card"), header.get("solution")
         released = None if read is None else _released(header, arrays, source, read)
-        return attach(model, None if card is None else Card.from_json(card), released)
+        return attach(
+            model,
+            None if card is None else Card.from_json(card),
+            released,
+            None if solution is None else Solution.from_json(solution),
+        )
     except (KeyError, TypeError, ValueError, IndexError, AttributeError):  # InputError too
         raise InputError(f"{source} is damaged: its parts do not fit together.") from None
 

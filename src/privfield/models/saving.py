@@ -29,6 +29,8 @@ def model_bytes(model: Any) -> bytes:
     common = {"format": FORMAT, "version": __version__, "model": kind, "stamp": model.stamp}
     if model.card is not None:
         common["card"] = model.card.to_json()
+    if model.solution is not None:
+        common["solution"] = model.solution.to_json()
     if model.measurements is not None:
         common["measurements"] = model.measurements.KIND
         arrays = {**arrays, "measurements": np.frombuffer(model.measurements.to_bytes(), np.uint8)}

@@ -64,7 +64,7 @@ def graph_page(
     page["precision"] = _precision(found)
     picture = None
     central = find_centrality(model, found, level)
-    page["nothing"] = _same_answers(model, found) or _nothing(found)
+    page["nothing"] = _unsolved(model) or _same_answers(model, found) or _nothing(found)
     if not found.hopeless:
         questions = {variable.name: variable.question for variable in model.schema.variables}
         picture = drawing.draw_network(
@@ -90,6 +90,16 @@ def graph_page(
         "asking": page["asking"]["data"] if page.get("asking") else None,
     }
     return page
+
+
+def _unsolved(model: Model) -> str | None:
+    """Where the model must not be trusted, as the warning of its estimate says."""
+    if model.solution is None or model.solution.trusted:
+        return None
+    return (
+        f"The estimate is {model.solution.words()}. Do not rely on the numbers of this page. Fewer "
+        "variables, or rare levels merged with others, would help; that costs a new release."
+    )
 
 
 def _nothing(found: Findings) -> str | None:

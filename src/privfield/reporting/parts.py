@@ -138,6 +138,8 @@ def facts(model: Any, card: Card | None) -> list[tuple[str, str]]:
         found.append(("Variables", f"{len(model.schema):,}"))
     if model.stamp:
         found.append(("Stamp", model.stamp))
+    if model.solution is not None:
+        found.append(("Estimate", model.solution.words()))
     if card is None:
         return [*found, ("Card", "none: this model does not say where it comes from")]
     found += [

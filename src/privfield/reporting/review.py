@@ -82,6 +82,7 @@ def review_card(model: Any, ledger: Ledger | None = None) -> dict[str, Any]:
         "post_processing": _AFTERWARDS,
         "ledger": _ledger(card, ledger),
         "data": _domain(model, card),
+        "estimate": None if model.solution is None else model.solution.to_json(),
         "utility": _utility(model),
         "sites": [site._asdict() for site in card.sites],
         "notes": list(card.notes),

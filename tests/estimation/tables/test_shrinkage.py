@@ -594,5 +594,22 @@ def test_a_model_that_contradicts_its_tables_names_the_variable(monkeypatch):
         total=1000,
     )
     with pytest.warns(UserWarning, match="'skewed' by more than noise") as caught:
-        pf.estimate(released)
+        model = pf.estimate(released)
     assert "even" not in str(caught[0].message)
+    assert model.solution.contradicted == ("skewed",) and not model.solution.trusted
+
+
+def test_learners_say_how_their_estimate_was_solved():
+    rows = np.random.default_rng(0).integers(0, 2, (500, 3))
+    schema = pf.Schema({"a": 2, "b": 2, "c": 2})
+    for learner in (
+        pf.MarginalLearner(pf.ZCDP(1), schema=schema),
+        pf.IsingLearner(pf.ZCDP(1), method="moments"),
+        pf.IsingLearner(pf.ZCDP(1), method="moments", schema=schema),
+    ):
+        with pytest.raises(AttributeError, match="after fit"):
+            learner.solution_  # noqa: B018
+        found = learner.fit(rows).solution_
+        assert found.converged and found.residual < 1 and found.steps > 0 and found.trusted
+    other = pf.MarginalLearner(pf.ZCDP(1), schema=schema, method="naive-mle").fit(rows)
+    assert other.solution_ is None

@@ -229,6 +229,7 @@ def _for_programs(
         "method": method,
         "variables": len(model.schema),
         "linked_in_model": model.graph().number_of_edges(),
+        "solution": None if model.solution is None else model.solution.to_json(),
         "unit": card.unit,
         "adjacency": purse.adjacency,
         "budget": purse.budget.to_json(),

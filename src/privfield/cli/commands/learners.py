@@ -144,7 +144,7 @@ def _all(pairs: int) -> str:
 
 
 def labelled(model: Model, schema: Schema) -> Model:
-    """The model with the schema's levels in place of −1 and +1, its card and measurements kept."""
+    """The model with the schema's levels in place of −1 and +1, and all that it carries."""
     from privfield.models.card import attach
     from privfield.models.ising import SpinModel
     from privfield.models.mrf import MarkovRandomField
@@ -154,4 +154,4 @@ def labelled(model: Model, schema: Schema) -> Model:
     names = model.schema.names
     cliques = [[names[v] for v in clique] for clique in model.factors.cliques]
     same = MarkovRandomField(schema, cliques, model.factors.tables, stamp=model.stamp)
-    return attach(same, getattr(model, "card", None), getattr(model, "measurements", None))
+    return attach(same, model.card, model.measurements, model.solution)

@@ -17,7 +17,9 @@ import numpy as np
 
 from privfield.estimation.moments.newton import Matching
 from privfield.inference.factors import Table
+from privfield.models.card import attach
 from privfield.models.ising import IsingModel
+from privfield.models.solution import Solution
 from privfield.privacy.noise import NoiseLaw
 
 _UNSOLVED = 1.0  # squared, per effective parameter: beyond, it is off by more than noise is
@@ -53,16 +55,19 @@ class Matched:
     contradicted: tuple[str, ...]
     shrunk: bool
 
+    @property
+    def solution(self) -> Solution:
+        """What of it a model keeps."""
+        return Solution(self.converged, self.residual, self.steps, self.contradicted)
+
     def told(self) -> IsingModel:
         """The model, with a warning where it must not be trusted, by released numbers only."""
         if self.contradicted:
-            names = ", ".join(map(repr, self.contradicted[:5]))
-            more = len(self.contradicted) - 5
             warnings.warn(
-                f"The estimate did not converge: the model contradicts released moments of {names}"
-                f"{f' and {more} more' if more > 0 else ''} by more than noise explains. Do not "
-                "trust its weights. Fewer variables, or leaving out those that say nearly the "
-                "same as others, would help.",
+                "The estimate did not converge: the model contradicts released moments of "
+                f"{self.solution.named()} by more than noise explains. Do not trust its "
+                "weights. Fewer variables, or leaving out those that say nearly the same as "
+                "others, would help.",
                 stacklevel=3,
             )
         elif self.shrunk and not self.converged:
@@ -71,7 +76,7 @@ class Matched:
                 "deviations per parameter. Fewer variables would help.",
                 stacklevel=3,
             )
-        return self.model
+        return attach(self.model, solution=self.solution)
 
 
 def check(task: Matching, law: NoiseLaw) -> Check:

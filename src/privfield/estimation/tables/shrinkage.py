@@ -39,6 +39,7 @@ from privfield.inference.contraction.plan import DEFAULT_MAX_BYTES
 from privfield.inference.engine import Engine
 from privfield.inference.factors import Table
 from privfield.models.mrf import MarkovRandomField
+from privfield.models.solution import Solution
 
 _SMALLEST, _LARGEST = -8, 6  # log₂ of τ² that are tried
 _ROUNDS, _TRIAL_ROUNDS = 4, 2  # of reweighting: at the end, and while τ² is being chosen
@@ -79,15 +80,18 @@ class Shrunk:
     steps: int = 0
     contradicted: tuple[str, ...] = ()
 
+    @property
+    def solution(self) -> Solution:
+        """What of it a model keeps."""
+        return Solution(self.converged, self.residual, self.steps, self.contradicted)
+
     def tell_if_wrong(self) -> None:
         """Warn where the model must not be trusted; depends on released numbers only."""
         if self.contradicted:
-            names = ", ".join(map(repr, self.contradicted[:5]))
-            more = len(self.contradicted) - 5
             warnings.warn(
-                f"The model contradicts the released counts of {names}"
-                f"{f' and {more} more' if more > 0 else ''} by more than noise explains: do not "
-                "use it. Merge rare levels of these variables, or leave them out.",
+                f"The model contradicts the released counts of {self.solution.named()} by more "
+                "than noise explains: do not use it. Merge rare levels of these variables, or "
+                "leave them out.",
                 stacklevel=3,
             )
         elif not self.converged:
