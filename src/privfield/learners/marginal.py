@@ -292,5 +292,6 @@ def _graph(schema: Schema, cliques: Sequence[Sequence[str]]) -> nx.Graph:
     found = nx.Graph()
     found.add_nodes_from(schema.names)
     for clique in cliques:
-        found.add_edges_from(combinations(clique, 2))
+        able = [name for name in clique if len(schema[name].levels) > 1]  # others depend on nothing
+        found.add_edges_from(combinations(able, 2))
     return found

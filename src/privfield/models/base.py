@@ -218,7 +218,8 @@ class Model(ABC):
         graph = nx.Graph()
         graph.add_nodes_from(self.schema.names)
         for clique in self.factors.cliques:
-            names = [self.schema.names[position] for position in clique]
+            able = [v for v in clique if self.schema.shape[v] > 1]  # others depend on nothing
+            names = [self.schema.names[v] for v in able]
             graph.add_edges_from(
                 (a, b) for i, a in enumerate(names) for b in names[i + 1 :] if a != b
             )

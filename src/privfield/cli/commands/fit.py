@@ -79,6 +79,7 @@ def fit(
     from privfield.cli.spending import HOPELESS, Spending, warn_of_seed
     from privfield.cli.terminal.bars import bars
     from privfield.errors import InputError
+    from privfield.mechanisms.edges.mechanism import check_number
     from privfield.mechanisms.forecasting.choose import forecasts, ranked
     from privfield.mechanisms.forecasting.study import table_study
     from privfield.planning.verdict import is_hopeless
@@ -104,6 +105,8 @@ def fit(
             max_memory=size,
         )
         ways = ranked(forecasts(study, ways_for(method, wanted)), study)
+        if wanted in ("auto", "learn") and (ways[0].name == "selection" or not ways[0].available):
+            check_number(rules)  # before all pairs of very many variables are listed
     common: dict[str, Any] = {
         "budget": budget,
         "adjacency": adjacency,
