@@ -201,6 +201,29 @@ def test_what_is_chosen_after_seeing_keeps_the_curve():
         assert twice > 0.5e-4  # the strategies above do take most of it
 
 
+@pytest.mark.parametrize("epsilon", [0.3, 1, 3])
+@pytest.mark.parametrize("delta", [1e-4, 1e-2, 0.3])
+def test_the_best_strategy_of_pure_answers_and_noise_keeps_the_curve(epsilon, delta):
+    """After each coin that says the truth with odds e^ε₁: one more, or all that is left as noise.
+
+    The best choice at every point, by going backwards from the end: δ of the whole, exactly.
+    """
+    whole = gaussian_rho_for(Fraction(repr(epsilon)), Fraction(repr(delta)))
+    for own in (0.05, 0.1, 0.3, 1.0):
+        price = PI / 4 * Fraction(repr(own)) ** 2
+        most = min(int(whole / price), 40)
+        truth = 1 / (1 + math.exp(-own))
+        best = {}
+        for spent in range(most, -1, -1):
+            mu = math.sqrt(2 * (whole - spent * price))
+            for net in range(-spent, spent + 1, 2):
+                best[spent, net] = curve_from(epsilon - net * own, mu)
+                if spent < most:
+                    more = truth * best[spent + 1, net + 1] + (1 - truth) * best[spent + 1, net - 1]
+                    best[spent, net] = max(best[spent, net], more)
+        assert best[0, 0] <= delta
+
+
 def test_costs_add_up_and_convert_by_the_best_of_what_is_known():
     part = GaussianDP(Fraction("0.01"))
     assert part + part == GaussianDP(Fraction("0.02")) and part <= pf.ZCDP(Fraction("0.01"))
