@@ -60,7 +60,7 @@ def test_levels_that_nobody_or_everybody_has_and_a_variable_that_determines_anot
     assert found["edges"] <= 3 and "same" not in {v for e in model.graph().edges for v in e}
 
 
-@pytest.mark.parametrize(("levels", "cliques"), [(2, "learn"), (2, "auto")])
+@pytest.mark.parametrize(("levels", "cliques"), [(2, "learn"), (2, "auto"), (3, "auto")])
 def test_five_thousand_columns_are_refused_at_once(call, tmp_path, levels, cliques):
     schema = pf.Schema({f"v{i}": levels for i in range(5_000)})
     schema.write(tmp_path / "s.toml")

@@ -287,3 +287,16 @@ def test_a_plan_for_five_thousand_variables_says_why_nothing_can_be_used():
     found = pf.plan(5_000, 1_000, pf.ApproxDP(1, 1e-6), model="ising")
     assert not any(each.available for each in found.methods)
     assert all(each.note for each in found.methods)
+
+
+@pytest.mark.parametrize(("weight", "told"), [(0.0, True), (0.8, False)])
+def test_the_card_says_where_nothing_stood_out(weight, told):
+    """With no link, and with one that copies four answers of five. Noise is seeded."""
+    rng = np.random.default_rng(5)
+    rows = rng.choice([-1, 1], (500 if told else 50_000, 30))
+    rows[:, 1] = np.where(rng.random(len(rows)) < weight, rows[:, 0], rows[:, 1])
+    learner = pf.IsingLearner(pf.ZCDP(0.02), method="moments", insecure_seed=1).fit(rows)
+    found = [note for note in learner.model_.card.notes if "nothing stood out" in note]
+    assert bool(found) is told and bool(np.abs(learner.weights_).max() < 0.01) is told
+    exact = pf.IsingLearner(pf.NON_PRIVATE, method="moments").fit(rows[:, :4] * 0 + 1)
+    assert exact.model_.card.notes == ()

@@ -25,6 +25,12 @@ from privfield.privacy.rounding import exact
 from privfield.privacy.terms import Terms
 from privfield.schema import Schema
 
+_NO_LINK = 0.01
+_NOTHING_SHOWS = (
+    f"All weights are below {_NO_LINK:g}: nothing stood out from what noise and chance do among so "
+    "many pairs. That does not mean that there are no links: more records, fewer variables or a "
+    "larger budget would show more."
+)
 METHODS = ("auto", "moments", "two-stage", "frank-wolfe", "pseudolikelihood")
 
 
@@ -98,8 +104,15 @@ class IsingLearner(Learner):
             attach(model, solution=solution)
         self.model_ = model
         self.weights_, self.field_ = model.weights, model.field
-        attach_card(self)
+        attach_card(self, self._if_nothing_shows())
         return self
+
+    def _if_nothing_shows(self) -> list[str]:
+        """What the card says if shrinkage left no link of moments; by released numbers."""
+        private = self.method_ == "moments" and not isinstance(self.budget, NonPrivate)
+        if not private or len(self.weights_) < 2 or np.abs(self.weights_).max() >= _NO_LINK:
+            return []
+        return [_NOTHING_SHOWS]
 
     def _check(self, data: Any) -> tuple[str, ...]:
         """Refuse, before anything is charged, what is wrong in any method."""
