@@ -4,6 +4,7 @@
     python experiments/comparing.py page comparing.jsonl     # the table for the guide
     python experiments/comparing.py items items.jsonl        # items on a scale, and yes/no items
     python experiments/comparing.py sites sites.jsonl        # three sites against one table
+    python experiments/comparing.py waves waves.json         # the same people twice
 
 Two groups of people are drawn from rings of yes/no variables with the same links and thresholds of
 their own; in some cells one further link of the first group differs. A run that was cut off goes on
@@ -283,9 +284,39 @@ def sites(path: Path, studies: int) -> None:
         print(f"{name}: error {np.sqrt(square):.3f}, held {held:.1%}")
 
 
+def waves(path: Path, studies: int) -> None:
+    """How often p < 5% with equal links, of two groups and of the same people twice."""
+    rng, ring = np.random.default_rng(), np.roll(np.eye(5), 1, axis=0)
+    truth = pf.IsingModel(0.4 * (ring + ring.T))
+    found: dict[str, list[float]] = {}
+    for people in (2_000, 20_000):
+        for _ in range(studies):
+            before = truth.sample(people, rng, "independent")
+            other = truth.sample(people, rng, "independent")
+            later = np.where(rng.random((people, 1)) < 0.5, before, _swept(before, truth, rng))
+            for name, rows in (("other people", other), ("the same people", later)):
+                laws = []
+                for each in (before, rows.astype(np.int8)):
+                    sums = SecondMoments.measure(each, pf.ApproxDP(3, _DELTA), names=truth.names)
+                    laws.append(uncertainty(pf.estimate(sums), sums))
+                found.setdefault(f"{people:,}, {name}", []).append(difference(*laws).p)
+    path.write_text(json.dumps(found))
+    for name, chances in found.items():
+        print(f"{name}: p < 5% in {np.sum(np.array(chances) < _SIZE)} of {len(chances)}")
+
+
+def _swept(rows: np.ndarray, truth: pf.IsingModel, rng: np.random.Generator) -> np.ndarray:
+    """Every answer anew, given the others: people who follow the same law."""
+    found = rows.astype(float)
+    for i, weights in enumerate(truth.weights):
+        chance = 1 / (1 + np.exp(-2 * (found @ weights + truth.field[i])))
+        found[:, i] = np.where(rng.random(len(found)) < chance, 1, -1)
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=["run", "page", "items", "sites"])
+    parser.add_argument("what", choices=["run", "page", "items", "sites", "waves"])
     parser.add_argument("path", type=Path)
     parser.add_argument("--studies", type=int, default=200)
     parser.add_argument("--seconds", type=float, default=float("inf"), help="CPU, of `run`")
@@ -296,6 +327,8 @@ def main() -> None:
         items(arguments.path, arguments.studies)
     elif arguments.what == "sites":
         sites(arguments.path, arguments.studies)
+    elif arguments.what == "waves":
+        waves(arguments.path, arguments.studies)
     else:
         page(arguments.path)
 

@@ -20,6 +20,7 @@ def test_a_page_for_two_groups(groups, tmp_path):
     text = found.write(tmp_path / "c.html").read_text()
     assert "women &lt;1&gt;" in text and "women <1>" not in text
     assert "more positive, or less negative, among women &lt;1&gt; than among men" in text
+    assert "taken as different people" in text
     assert ">Difference</button>" in text and ">Strength</button>" not in text
     assert "the two costs add up" in text and "Links: women" in text and "Answers: women" in text
 

@@ -239,6 +239,9 @@ def _page(found: Comparison) -> Content:
             "answers.",
             "An interval that holds zero does not say that there is no difference. “Absent” does: "
             "the whole interval is too close to zero to matter.",
+            "The two groups are taken as different people. In two waves of the same people answers "
+            "go together: intervals are longer than need be then, p is too large, and differences "
+            "may be missed.",
         ],
     }
     edges = page["edges"]
