@@ -12,6 +12,7 @@ import pytest
 
 import privfield as pf
 from command_line import installed, start
+from privfield.__main__ import run
 from privfield.cli.spending import Spending
 from privfield.privacy.mechanism import Mechanism
 
@@ -227,3 +228,22 @@ def test_a_reader_that_has_seen_enough_is_no_error(study):
     process.stdout.close()
     _, err = process.communicate(timeout=300)
     assert process.returncode == 0 and err == b""
+
+
+def test_ctrl_c_while_the_program_is_loaded_is_one_sentence(monkeypatch, capsys):
+    class Interrupted:
+        @staticmethod
+        def find_spec(name, path=None, target=None):
+            if name == "privfield.cli":
+                raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys, "meta_path", [Interrupted, *sys.meta_path])
+    monkeypatch.delitem(sys.modules, "privfield.cli")
+    assert run() == 130
+    assert capsys.readouterr().err == "privfield: interrupted; no file was written.\n"
+
+
+def test_a_program_that_was_loaded_runs(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["privfield", "--version"])
+    assert run() == 0
+    assert capsys.readouterr().out.startswith("privfield ")
