@@ -695,3 +695,14 @@ def test_many_absent_edges_are_not_printed(tmp_path):
     ).read_text()
     told = re.search(r"(\d+) edges that are absent are not printed; they are in the HTML", page)
     assert 'class="edges bare"' in page and told and int(told[1]) == page.count('class="absent"')
+
+
+def test_only_long_words_may_be_broken(tmp_path):
+    """On phones columns are narrow: "employment 0" is not cut, a word without end may be."""
+    names = ["employment 0", "Bezirkskrankenhausaufnahme", "a<b & c"]
+    schema = pf.Schema({"x": names, "y": ["no", "yes"]})
+    model = pf.MarkovRandomField(schema, [("x", "y")], [np.zeros((3, 2))])
+    page = write_report(model, tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "<td>employment 0</td>" in page
+    assert "<td>Bezirkskrank<wbr>enhausaufnah<wbr>me</td>" in page
+    assert "<td>a&lt;b &amp; c</td>" in page

@@ -24,6 +24,8 @@ from privfield.models.chain import ChainModel
 from privfield.models.network import NetworkIsing
 from privfield.progress import ProgressCallback, check_progress, tell
 
+_LONG_WORD = 12  # letters
+
 
 def write_report(
     model: Model | ChainModel,
@@ -104,6 +106,7 @@ def render(page: dict[str, Any]) -> str:
         autoescape=True, undefined=StrictUndefined, loader=FunctionLoader(_template)
     )
     environment.filters["codes"] = _with_codes
+    environment.filters["words"] = _with_breaks
     scripts = {"script": _asset("page.js")}
     if page.get("network"):
         scripts["cytoscape"] = _asset("cytoscape.min.js")
@@ -127,6 +130,14 @@ def _with_codes(text: str) -> Any:
     from markupsafe import Markup, escape
 
     return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(text))))
+
+
+def _with_breaks(text: str) -> Any:
+    """A text that may be broken in very long words and after a slash, for narrow columns."""
+    from markupsafe import Markup, escape
+
+    parts = re.split(rf"(?<=/)(?=\w)|([^\W_]{{{_LONG_WORD}}})(?=[^\W_])", str(text))
+    return Markup("<wbr>").join(escape(part) for part in parts if part)
 
 
 def _json(data: Any) -> str:
