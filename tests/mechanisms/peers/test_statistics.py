@@ -1,6 +1,8 @@
 """Noisy network statistics: sensitivities by enumeration, and the noise that is added."""
 
 import itertools
+import math
+from statistics import NormalDist
 
 import networkx as nx
 import numpy as np
@@ -128,6 +130,18 @@ def test_the_law_follows_the_budget():
     assert laws[0].name == "discrete-gaussian" and laws[0].scale == pytest.approx(3)
     with pytest.raises(pf.InputError, match="too small"):
         choose_laws(pf.PureDP(1e-30), [3])
+
+
+def test_gaussian_noise_on_large_statistics_is_calibrated_by_its_exact_curve():
+    """(ε, δ) by Balle & Wang (2018): kept, and used up but for a thousandth."""
+    budget, moved = pf.ApproxDP(3, 1e-6), 60
+    (law,), cost = choose_laws(budget, [moved], "gaussian")
+    assert isinstance(cost, pf.GaussianDP) and cost.rho > budget.rho
+    normal, epsilon = NormalDist().cdf, budget.epsilon
+    for less, holds in ((0, True), (0.001 * law.scale, False)):
+        mu = moved / math.sqrt((law.scale - less) ** 2 - 2)
+        spent = normal(mu / 2 - epsilon / mu) - math.exp(epsilon) * normal(-mu / 2 - epsilon / mu)
+        assert (spent <= budget.delta) == holds
 
 
 def test_public_mistakes_come_before_the_charge(tmp_path):

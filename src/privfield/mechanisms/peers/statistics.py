@@ -148,8 +148,8 @@ def choose_laws(
     check_noise(noise)
     if isinstance(budget, NonPrivate):
         return (NO_NOISE,) * len(sensitivities), budget
-    one = Sensitivity(1, 1)
-    kind, cost = choose_noise(budget, one, noise)
+    least = max(1, min(sensitivities))  # has the most to lose by rounding
+    kind, cost = choose_noise(budget, Sensitivity(least, least * least), noise)
     parts = [_SHARE_OF_H] + [1] * (len(sensitivities) - 1)
     shares = [Fraction(part, sum(parts)) for part in parts]
     laws = tuple(
