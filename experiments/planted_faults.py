@@ -666,8 +666,8 @@ FAULTS = [
     Fault(
         "private SGD: noise for one step",
         M + "gradients/sgd.py",
-        "noise_multiplier(budget, int(self.steps), rate)",
-        "noise_multiplier(budget, 1, rate)",
+        "sampled_scale(budget, int(self.steps), rate,",
+        "sampled_scale(budget, 1, rate,",
         SGD,
     ),
     Fault(
