@@ -82,7 +82,7 @@ def one_study(cell: tuple, rng: np.random.Generator, number: int) -> dict:
 def _edges(result, names, variables, change) -> dict:
     changed = {names[0], names[variables // 2]} if change else set()
     held, false, true = [], 0, 0
-    for row in result.edges:
+    for row in result.edges():
         own = change if {row.first, row.second} == changed else 0.0
         if row.verdict != "not measured":
             held.append(row.low <= own <= row.high)

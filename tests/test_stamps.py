@@ -55,7 +55,7 @@ def made_of(model, private):
         "interval": drawn.probability({"sleep": "yes"}),
         "intervals": drawn.marginal(["sleep", "worry"]),
         "log odds": drawn.log_odds_ratio("sleep", "worry"),
-        **({} if compared is None else {"comparison": compared, "differences": compared.edges}),
+        **({} if compared is None else {"comparison": compared, "differences": compared.edges()}),
     }.items()
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from privfield._version import __version__
 from privfield.checks import check_level, check_rng
 from privfield.errors import InputError
+from privfield.estimation.estimate import estimate
 from privfield.estimation.items.edges import ItemUncertainty
 from privfield.estimation.uncertainty.centrality import (
     CentralityDifference,
@@ -27,6 +28,7 @@ from privfield.estimation.uncertainty.strengths import NEGLIGIBLE, Edges, check_
 from privfield.files import check_target, write_bytes
 from privfield.models.base import Model
 from privfield.models.card import Card
+from privfield.privacy.released import Released
 from privfield.reporting import sentences as words
 from privfield.reporting.drawing import minus
 from privfield.reporting.edge_table import edge_table
@@ -55,19 +57,23 @@ class Comparison(Stamped):
     """How two groups differ, from what was released about each.
 
     `p` is the chance that links look so different when they are the same, whatever the shares of
-    answers; `links` is how many pairs were measured in both groups. `edges` has the differences of
-    strengths, first less second, judged together; `shares` those of answers.
+    answers; `links` is how many pairs were measured in both groups; `shares` are the differences of
+    answers.
     """
 
     names: tuple[str, str]
     p: float
     links: int
-    edges: Edges
+    _edges: Edges
     shares: tuple[ShareDifference, ...]
     level: float
     cards: tuple[Card | None, Card | None]
     stamp: str | None = None
     _central: Callable[[], Sequence[CentralityDifference]] = tuple
+
+    def edges(self) -> Edges:
+        """Differences of strengths, first less second, with intervals and judged together."""
+        return self._edges
 
     @cached_property
     def centrality(self) -> tuple[CentralityDifference, ...]:
@@ -82,7 +88,7 @@ class Comparison(Stamped):
     @property
     def hopeless(self) -> bool:
         """Whether noise leaves no information about any link of one group or the other."""
-        return self.edges.count("not measured") == self.edges.pairs
+        return self._edges.count("not measured") == self._edges.pairs
 
     def verdict(self) -> str:
         """In a sentence."""
@@ -95,13 +101,13 @@ class Comparison(Stamped):
 
     def to_pandas(self) -> Any:
         """A row for each link."""
-        return self.edges.to_pandas()
+        return self._edges.to_pandas()
 
     @property
     def text(self) -> str:
         """The verdict, and the differences."""
         lines = f"Strengths of {self.names[0]} less those of {self.names[1]}:"
-        return "\n".join([self.verdict(), lines, self.edges.text])
+        return "\n".join([self.verdict(), lines, self._edges.text])
 
     def write(self, path: str | os.PathLike[str]) -> Path:
         """One self-contained HTML page."""
@@ -111,8 +117,8 @@ class Comparison(Stamped):
 
 
 def compare(
-    first: Model,
-    second: Model,
+    first: Model | Released,
+    second: Model | Released,
     *,
     names: Sequence[str] = ("first", "second"),
     level: float = 0.95,
@@ -121,9 +127,9 @@ def compare(
 ) -> Comparison:
     """Compare two groups, sites or waves by what was released about them; it costs nothing more.
 
-    Both models must have the same variables and levels, and come from noisy tables, moments or
-    scores of items; scores go with scores, unless all variables have two levels.
-    `rng` is for models so large that their statistics are simulated.
+    Both are models, or what was released itself, of the same variables and levels. They come from
+    noisy tables, moments or scores of items; scores go with scores, unless all variables have two
+    levels. `rng` is for models so large that their statistics are simulated.
     """
     check_level(level)
     check_negligible(negligible)
@@ -131,10 +137,11 @@ def compare(
     if len(own) != 2 or not all(isinstance(each, str) and each for each in own):
         raise InputError(f"names must be two names for the groups; got {names!r}.")
     random = None if rng is None else check_rng(rng)
-    laws = _law(first, "first"), _law(second, "second")
-    _check_same(first, second)
+    one, two = (estimate(each) if isinstance(each, Released) else each for each in (first, second))
+    laws = _law(one, "first"), _law(two, "second")
+    _check_same(one, two)
     _check_scores(*laws)
-    _check_other(first, second)
+    _check_other(one, two)
     found = difference(*laws, level, negligible, random)
     if found is None:
         raise InputError("no common links explain both groups, so they cannot be compared.")
@@ -142,12 +149,12 @@ def compare(
         (own[0], own[1]),
         found.p,
         found.links,
-        stamped(found.edges, first, second),
+        stamped(found.edges, one, two),
         found.shares,
         level,
-        (first.card, second.card),
-        stamp_of(first, second),
-        partial(centrality_differences, (first, second), laws, level),
+        (one.card, two.card),
+        stamp_of(one, two),
+        partial(centrality_differences, (one, two), laws, level),
     )
 
 
@@ -158,7 +165,8 @@ def p_text(p: float) -> str:
 
 def _law(model: object, name: str) -> Uncertainty | ItemUncertainty:
     if not isinstance(model, Model):
-        raise InputError(f"{name} must be a privfield model; got {type(model).__name__}.")
+        kind = type(model).__name__
+        raise InputError(f"{name} must be a privfield model, or what was released; got {kind}.")
     found = known(model)
     if found is None:
         raise InputError(
@@ -259,7 +267,7 @@ def _tiles(found: Comparison) -> list[Content]:
         },
         {
             "name": "Clear differences",
-            "value": f"{found.edges.count('clear'):,}",
+            "value": f"{found.edges().count('clear'):,}",
             "note": compared,
         },
     ]
@@ -268,7 +276,7 @@ def _tiles(found: Comparison) -> list[Content]:
 def _links(found: Comparison) -> Content | None:
     edges = None
     if not found.hopeless:
-        edges = edge_table(Findings(found.edges, (), intervals=True), None)
+        edges = edge_table(Findings(found.edges(), (), intervals=True), None)
     if edges is None:
         return None
     first, second = found.names
@@ -277,7 +285,7 @@ def _links(found: Comparison) -> Content | None:
         "column": "Difference",
         "caption": f"Difference of strengths, with its {found.level:.0%} interval",
         "texts": [
-            *[_above_zero(first, second)] * any(edge.signed for edge in found.edges),
+            *[_above_zero(first, second)] * any(edge.signed for edge in found.edges()),
             "Verdicts judge all differences together: of those called clear, on average at most "
             f"{1 - found.level:.0%} are none.",
         ],

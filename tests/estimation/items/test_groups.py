@@ -49,11 +49,11 @@ def test_a_changed_link_is_found_and_thresholds_are_none():
     """A change of 0.9 is nine standard errors; thresholds that differ say nothing about links."""
     women, men = fitted(truth(0.9, 0.1), 4_000), fitted(truth(0.0, 0.7), 4_000)
     found = pf.compare(women, men)
-    clear = [(e.first, e.second, e.estimate > 0) for e in found.edges if e.verdict == "clear"]
+    clear = [(e.first, e.second, e.estimate > 0) for e in found.edges() if e.verdict == "clear"]
     assert found.differ and ("x2", "x3", True) in clear and found.links == 6
     back = pf.compare(men, women)
     assert back.differ
-    for one, two in zip(found.edges, back.edges, strict=True):
+    for one, two in zip(found.edges(), back.edges(), strict=True):
         assert one.estimate == pytest.approx(-two.estimate)
         assert (one.low, one.p) == (pytest.approx(-two.high), pytest.approx(two.p))
     assert len(found.shares) == 4 * LEVELS
@@ -71,7 +71,7 @@ def test_links_of_yes_no_items_go_with_those_of_moments():
     one = pf.IsingLearner(BUDGET, method="two-stage").fit(rows).model_
     two = pf.IsingLearner(BUDGET, method="moments").fit(other).model_
     found = pf.compare(one, two)  # 0.5 is ten standard errors
-    assert found.differ and found.edges[0].verdict == "clear" and found.edges[0].low > 0
+    assert found.differ and found.edges()[0].verdict == "clear" and found.edges()[0].low > 0
 
 
 def test_what_does_not_go_together():
@@ -123,6 +123,6 @@ def test_links_between_a_yes_no_item_and_a_scale_are_compared():
     schema = pf.Schema({"a": ["no", "yes"], "b": pf.Ordered(range(3)), "c": ["no", "yes"]})
     rows = np.random.default_rng(0).integers(0, [2, 3, 2], (1_000, 3)).astype(np.uint8)
     models = [pf.OrdinalLearner(BUDGET, schema=schema).fit(rows).model_ for _ in "ab"]
-    for edges in (models[0].edges(), pf.compare(*models).edges):
+    for edges in (models[0].edges(), pf.compare(*models).edges()):
         assert all(edge.low < edge.estimate < edge.high for edge in edges)
         assert all(0 < edge.p <= 1 for edge in edges)

@@ -46,7 +46,7 @@ def compare(
     if target is not None:
         found.write(target)
     if json:
-        counts = {verdict: found.edges.count(verdict) for verdict in VERDICTS}
+        counts = {verdict: found.edges().count(verdict) for verdict in VERDICTS}
         say_json(
             {
                 "p": found.p,
