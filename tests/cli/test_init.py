@@ -174,3 +174,23 @@ def test_scales(call, tmp_path):
         assert code == 2 and "1-6" in told
     code, _, told = call("init", path, "--ordered", "-o", target, "--force")
     assert code == 2 and "--levels 1-6" in told
+
+
+@pytest.mark.parametrize("first", ["34,male,anna", "b0b,male,yes"])
+def test_a_first_line_that_may_be_a_record_is_doubted(call, tmp_path, first):
+    """One cell is a number, or one of the levels: the schema, which is public, repeats it."""
+    (tmp_path / "d.csv").write_text(first + "\n20,female,eve\n")
+    code, _, told = call(
+        "init", tmp_path / "d.csv", "--levels", "no,yes", "-o", tmp_path / "s.toml"
+    )
+    assert code == 0 and "1 of 3 column names look like values" in told
+    assert "male" not in told
+
+
+def test_a_header_is_not_doubted(call, tmp_path):
+    (tmp_path / "d.csv").write_text("age,sex,yes or no\n20,female,yes\n")
+    _, _, told = call("init", tmp_path / "d.csv", "--levels", "no,yes", "-o", tmp_path / "s.toml")
+    assert "look like values" not in told
+    pq.write_table(pa.table({"2019": ["x"], "name": ["y"]}), tmp_path / "d.parquet")
+    _, _, told = call("init", tmp_path / "d.parquet", "--levels", "x,y", "-o", tmp_path / "p.toml")
+    assert "look like values" not in told

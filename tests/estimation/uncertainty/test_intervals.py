@@ -237,7 +237,7 @@ def test_there_are_no_draws_where_noise_rules():
     rows = np.random.default_rng(0).choice([-1, 1], (1000, 6))
     model = pf.IsingLearner(pf.ApproxDP(0.05, 1e-6), method="moments").fit(rows).model_
     for draws in (lambda: model.draws(2), lambda: pf.bootstrap(model.measurements)):
-        with pytest.raises(pf.InputError, match="draws: too much noise"):
+        with pytest.raises(pf.InputError, match="draws: too little is known about the links"):
             draws()
 
 

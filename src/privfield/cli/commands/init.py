@@ -120,7 +120,7 @@ def _columns(
         if file.lower().endswith(".dta") and not ordered:
             remarks.append("Stata does not say which variables are scales; --ordered takes all so")
     else:
-        names, remarks = column_names(file, encoding)
+        names, remarks = column_names(file, encoding, given or ())
         columns = [Column(name) for name in names]
     if levels_are_public:
         found = levels_in(file, [column.name for column in columns], encoding)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
@@ -107,11 +107,14 @@ def open_files(
     return FileSource(files, paths)
 
 
-def column_names(path: str, encoding: str | None = None) -> tuple[list[str], list[str]]:
-    """The names of the columns, and remarks on those that were left out; reads no record.
+def column_names(
+    path: str, encoding: str | None = None, levels: Collection[str] = ()
+) -> tuple[list[str], list[str]]:
+    """The names of the columns, and remarks on them; reads no record.
 
     Of several files, those of the first: all must have the same columns. What was found is not told
-    in errors: where a header is missing, it is a record.
+    in errors: where a header is missing, it is a record. Names that are numbers, or `levels` of the
+    columns, make one doubt that there is one.
     """
     first = _find(path)[0]
     where = f"path: the first line of {path!r}"
@@ -139,6 +142,13 @@ def column_names(path: str, encoding: str | None = None) -> tuple[list[str], lis
         raise InputError(f"{where} names a column twice; {doubts}")
     unnamed = len(names) - len(kept)
     remarks = [f"{counted(unnamed, 'column')} without a name left out"] * bool(unnamed)
+    odd = sum(is_number(name) or name in levels for name in kept)
+    if odd and _kind(first) == "csv":
+        remarks.append(
+            f"{odd} of {counted(len(kept), 'column name')} look like values. If the first line of "
+            "the file is a record, delete the schema, which repeats it, and begin the file with "
+            "names of columns"
+        )
     kept += [name for name in partitions(first, path) if name not in kept]
     return kept, remarks
 

@@ -214,9 +214,10 @@ class Uncertainty(Counted):
         most = max(float(np.median(some)) for some in ([0.0], pairs, pairs + larger) if some)
         if most > _MOST_DRAWN:
             raise InputError(
-                "draws: too much noise lies on what was released. The median standard error of a "
-                f"link's strength is {most:.2f}, and above {_MOST_DRAWN} analyses of "
-                "drawn models are surer than they should be; .edges() and .ask() say what is known."
+                "draws: too little is known about the links, because of noise, rare answers or "
+                "variables that determine each other. The median standard error of a link's "
+                f"strength is {most:.2f}, and above {_MOST_DRAWN} analyses of drawn models are "
+                "surer than they should be; .edges() and .ask() say what is known."
             )
         mean, covariance = self.judging.with_factors(k, h)
         values, vectors = np.linalg.eigh(covariance)
