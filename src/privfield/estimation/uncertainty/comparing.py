@@ -349,6 +349,7 @@ def _edges(
             row = _of_contrasts(
                 first, second, scope, level, UNKNOWN not in (one.verdict, two.verdict)
             )
+            row = _as_open(row, one, two)
         else:
             row = _of_weights(one, two, level)
         if scope in chances:
@@ -369,6 +370,15 @@ def _of_contrasts(
     laws = [group.judging.alone(dict(group.numbers.places())[scope]) for group in groups]
     law = laws[0][0] - laws[1][0], laws[0][1] + laws[1][1]
     return edge_interval(row, schema, scope, law, level)
+
+
+def _as_open(row: EdgeInterval, one: EdgeInterval, two: EdgeInterval) -> EdgeInterval:
+    """Without the ends that are open in one of the two."""
+    if row.low is None or row.high is None:
+        return row
+    up = math.inf in (one.high, -two.low if row.signed and two.low is not None else two.high)
+    down = row.signed and (one.low == -math.inf or two.high == math.inf)
+    return replace(row, low=-math.inf if down else row.low, high=math.inf if up else row.high)
 
 
 def _of_weights(one: EdgeInterval, two: EdgeInterval, level: float) -> EdgeInterval:

@@ -33,6 +33,7 @@ from privfield.estimation.uncertainty.counted import (
     counted,
     known_marginal,
 )
+from privfield.estimation.uncertainty.emptied import beside_emptied, emptied, open_away, open_ended
 from privfield.estimation.uncertainty.posterior import Posterior, posterior
 from privfield.estimation.uncertainty.strengths import (
     NEGLIGIBLE,
@@ -101,6 +102,7 @@ class Uncertainty(Counted):
             rows[scope] = edge_interval(rows[scope], schema, scope, law, level, degrees)
             error = null_error(law[1], scope, numbers.shape)
             seen[scope] = rows[scope].low is None or error <= MOST_ERROR
+        self._open(rows, known)
         count = len(schema) * (len(schema) - 1) // 2
         listed = [rows[s] for s in pairs]
         tests = count if self.selected else None
@@ -121,6 +123,19 @@ class Uncertainty(Counted):
             if null_error(covariance, scope, numbers.shape) <= MOST_ERROR:
                 shown.append(scope)
         return shown
+
+    def _open(self, rows: dict[Scope, EdgeInterval], known: Iterable[Scope]) -> None:
+        """Leave ends open where links empty cells, for links of more levels than two and two."""
+        spots, variables = dict(self.numbers.places()), self.model.schema.variables
+        pairs = [s for s, place in spots.items() if len(s) == 2 and place.stop > place.start]
+        cells = emptied(self.numbers, pairs)
+        between = beside_emptied(cells)
+        for scope in known:
+            if self.numbers.cells(scope) > 4 and scope in cells:
+                first, second = (len(variables[v].answers) for v in scope)
+                rows[scope] = open_ended(rows[scope], cells[scope][:first, :second])
+            if scope in between:
+                rows[scope] = open_away(rows[scope])
 
     def _degrees(self, scope: Scope, place: slice) -> float:
         """How long the tails of a pair's noise are, as degrees of freedom of Student's t."""

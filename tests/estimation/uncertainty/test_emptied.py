@@ -1,0 +1,93 @@
+"""Links that leave cells of a table empty: how strong they are has no upper end."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import privfield as pf
+from privfield.estimation.uncertainty.coordinates import numbers_of
+from privfield.estimation.uncertainty.emptied import (
+    beside_emptied,
+    emptied,
+    open_away,
+    open_ended,
+)
+
+PAIRS = [("a", "b"), ("a", "c"), ("b", "c")]
+
+
+def model_of(schema, **links):
+    """A model of three variables with these tables of log-potentials."""
+    tables = {tuple(name): np.asarray(table, float) for name, table in links.items()}
+    return pf.MarkovRandomField(schema, list(tables), list(tables.values()))
+
+
+@pytest.fixture(scope="module")
+def schema():
+    return pf.Schema({"a": 3, "b": 3, "c": 2})
+
+
+@pytest.fixture(scope="module")
+def truth(schema):
+    """c goes with a; nobody has b that differs from a (a chance of e⁻¹⁴)."""
+    return model_of(schema, ab=14 * np.eye(3), ac=[[0, 1], [0, 0], [1, 0]])
+
+
+def test_cells_that_a_link_empties(schema):
+    """Exact counts: a cell of nobody where many would be, and none that is rare by itself."""
+    table = np.array([[400, 0, 5], [2, 300, 0], [150, 150, 2]])
+    release = pf.Measurements.from_tables(schema, PAIRS[:1], [table], noise="none", scale=0)
+    model = pf.estimate(release)
+    found = emptied(numbers_of(model, release), [(0, 1)])
+    assert found[0, 1].tolist() == [[False, True, False], [False] * 3, [False] * 3]
+    flat = np.full((3, 3), 50)
+    even = pf.Measurements.from_tables(schema, PAIRS[:1], [flat], noise="none", scale=0)
+    assert emptied(numbers_of(pf.estimate(even), even), [(0, 1)]) == {}
+
+
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+def test_an_interval_holds_the_truth_where_cells_are_empty(schema, truth, adjacency):
+    """Six empty cells, of which none is seen so with a chance of 0.023⁶ = 2e-10; 30,000 people."""
+    rows = truth.sample(30_000, np.random.default_rng(0))
+    fitted = pf.MarginalLearner(pf.ZCDP(1), schema=schema, cliques=PAIRS, adjacency=adjacency)
+    edges = {(e.first, e.second): e for e in fitted.fit(rows).model_.edges()}
+    meant = {(e.first, e.second): e.estimate for e in truth.edges()}
+    both = edges["a", "b"]
+    assert both.verdict == "clear" and both.high == math.inf and both.low <= meant["a", "b"]
+    assert edges["a", "c"].high < math.inf  # none of its cells is empty
+
+
+def test_between_two_that_empty_cells_with_a_third(schema):
+    """a, b and c all but determine each other: what each explains is not known."""
+    assert beside_emptied([(0, 1), (1, 2)]) == {(0, 2)}
+    assert beside_emptied([(0, 1), (2, 3)]) == set()
+    assert beside_emptied([(0, 1), (0, 2), (1, 2)]) == {(0, 1), (0, 2), (1, 2)}
+
+
+def test_which_ends_are_open(truth):
+    row = replace(truth.edges()[0], low=0.2, high=0.4, signed=False)
+    cells = np.zeros((3, 3), bool)
+    assert open_ended(row, cells) is row
+    cells[0, 0] = True  # low with low: fewer of them make a trend more negative
+    assert (open_ended(row, cells).low, open_ended(row, cells).high) == (0.2, math.inf)
+    signed = replace(row, signed=True)
+    assert (open_ended(signed, cells).low, open_ended(signed, cells).high) == (-math.inf, 0.4)
+    cells[0, 0], cells[0, 2] = False, True
+    assert (open_ended(signed, cells).low, open_ended(signed, cells).high) == (0.2, math.inf)
+    cells[0, 2], cells[1, 2] = False, True  # the middle of a scale: no trend in that
+    assert open_ended(signed, cells) == signed
+    assert open_away(signed).high == math.inf
+    assert open_away(replace(signed, low=-0.4, high=-0.2)).low == -math.inf
+    none = replace(signed, low=-0.1)
+    assert open_away(none) == none
+
+
+def test_a_difference_of_open_intervals_is_open(schema, truth):
+    learner = pf.MarginalLearner(pf.ZCDP(1), schema=schema, cliques=PAIRS)
+    models = [
+        learner.fit(truth.sample(30_000, np.random.default_rng(seed))).model_ for seed in (0, 1)
+    ]
+    found = {(e.first, e.second): e for e in pf.compare(*models).edges()}
+    assert found["a", "b"].high == math.inf and found["a", "c"].high < math.inf
