@@ -125,13 +125,13 @@ class Uncertainty(Counted):
         return shown
 
     def _open(self, rows: dict[Scope, EdgeInterval], known: Iterable[Scope]) -> None:
-        """Leave ends open where links empty cells, for links of more levels than two and two."""
-        spots, variables = dict(self.numbers.places()), self.model.schema.variables
-        pairs = [s for s, place in spots.items() if len(s) == 2 and place.stop > place.start]
-        cells = emptied(self.numbers, pairs)
+        """Leave ends open where links empty cells; the curves of 2 × 2 tables know themselves."""
+        numbers, variables = self.numbers, self.model.schema.variables
+        pairs = (s for s, place in numbers.places() if len(s) == 2 and place.stop > place.start)
+        cells = emptied(numbers, (scope for scope in pairs if numbers.cells(scope) > 4))
         between = beside_emptied(cells)
         for scope in known:
-            if self.numbers.cells(scope) > 4 and scope in cells:
+            if scope in cells:
                 first, second = (len(variables[v].answers) for v in scope)
                 rows[scope] = open_ended(rows[scope], cells[scope][:first, :second])
             if scope in between:
