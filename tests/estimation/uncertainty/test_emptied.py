@@ -91,15 +91,3 @@ def test_a_difference_of_open_intervals_is_open(schema, truth):
     ]
     found = {(e.first, e.second): e for e in pf.compare(*models).edges()}
     assert found["a", "b"].high == math.inf and found["a", "c"].high < math.inf
-
-
-def test_a_link_between_two_that_empty_cells_with_a_third_is_open():
-    """a goes with c and b with c, all but surely; 30,000 people, cells as above."""
-    schema = pf.Schema({"a": 2, "b": 2, "c": 3})
-    strong = 12 * np.array([[1, 0, 0], [0, 1, 1]])
-    model = model_of(schema, ab=[[1, 0], [0, 1]], ac=strong, bc=strong)
-    rows = model.sample(30_000, np.random.default_rng(0))
-    fitted = pf.MarginalLearner(pf.ZCDP(1), schema=schema, cliques=PAIRS).fit(rows).model_
-    both = fitted.edges()[0]
-    assert (both.first, both.second) == ("a", "b")
-    assert both.high == math.inf or both.low <= 0
