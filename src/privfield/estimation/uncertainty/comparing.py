@@ -369,7 +369,7 @@ def _of_contrasts(
         return row
     laws = [group.judging.alone(dict(group.numbers.places())[scope]) for group in groups]
     law = laws[0][0] - laws[1][0], laws[0][1] + laws[1][1]
-    return edge_interval(row, schema, scope, law, level)
+    return edge_interval(row, schema, scope, law, level, difference=True)
 
 
 def _as_open(row: EdgeInterval, one: EdgeInterval, two: EdgeInterval) -> EdgeInterval:

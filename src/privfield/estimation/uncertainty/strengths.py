@@ -23,6 +23,7 @@ NEGLIGIBLE = 0.05
 VERDICTS = ("clear", "uncertain", "absent", "not measured")
 USELESS = 5.0  # strengths beyond are no limits: odds ratios above e²⁰
 UNKNOWN = "no interval"
+_MOST_DROP = 0.5  # of a count: beyond, nothing is known of its logarithm, and ends run away
 _SHOWN = 20
 _NAMED = 5
 
@@ -277,6 +278,8 @@ def edge_interval(
     law: tuple[Table, Table],
     level: float,
     degrees: float = math.inf,
+    *,
+    difference: bool = False,
 ) -> EdgeInterval:
     """With mean and covariance of a pair's contrasts that are not both of two levels.
 
@@ -285,6 +288,8 @@ def edge_interval(
     strength: it starts at zero where chance alone would do. u² = E[θᵀVθ]/E|θ|² over what θ may be,
     not over m alone: a small m along what is hardly known is no sign of precision. The p-value is
     that of mᵀV⁻¹m, which weighs what is known better; where it rejects, so does the interval.
+    Its upper end is no lower than with the count of one cell followed down (`_rare_end`), unless
+    the contrasts are a `difference` of two tables.
     Laplace noise has longer tails, those of Student's t with so many `degrees` of freedom.
     """
     from scipy.special import chdtr, chdtrc, chndtrinc, stdtr, stdtrit
@@ -324,7 +329,26 @@ def edge_interval(
     high = along * float(chndtrinc(max(square, size), size, tail))  # no shorter than by no edge
     best = min(max(length - float(values.sum()), low), high)
     estimate, low, high = (math.sqrt(max(x, 0.0)) / _scale(pair) for x in (best, low, high))
+    if not difference:
+        high = max(high, _rare_end(mean, covariance, pair, normal_quantile(level)))
     return replace(plain, estimate=estimate, low=low, high=high, p=float(chdtrc(len(mean), wald)))
+
+
+def _rare_end(mean: Table, covariance: Table, pair: Sequence[Variable], quantile: float) -> float:
+    """The largest strength when the count of one cell is smaller than it looks.
+
+    Sums are linear in counts, and a strength in their logarithms. A count that may be a share t
+    smaller is −log(1 − t) smaller as a logarithm, not t: the law of the logarithms is too short on
+    this side, by a factor that is used up to `_MOST_DROP`; all else moves along with that cell.
+    """
+    sizes = [len(variable.answers) for variable in pair]
+    rows = np.kron(contrasts(sizes[0]), contrasts(sizes[1]))
+    along = rows @ covariance
+    spread = np.sqrt(np.maximum((along * rows).sum(axis=1), 1e-300))
+    own = math.prod(1 - 1 / size for size in sizes)  # what of a cell's logarithm is interaction
+    drop = np.clip(quantile * spread / own, 1e-9, _MOST_DROP)
+    far = -np.log1p(-drop) / drop * quantile / spread
+    return float(np.linalg.norm(mean - far[:, None] * along, axis=1).max() / _scale(pair))
 
 
 def _as_normal(square: float, size: float, degrees: float) -> float:
