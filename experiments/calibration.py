@@ -89,6 +89,30 @@ HARD = [  # strong links that noise half hides: in a small ring all pairs go tog
     ("sparse", 10, 0.4, 0.5, 3_000, (3, 0), "add-remove", "selection", 2),
     ("sparse", 10, 0.8, 0.5, 10_000, (1, 1e-6), "add-remove", "selection", 2),
 ]
+FURTHER = [  # what the grid lacks; all with half of the answers yes, from moments
+    (graph, size, weight, 0.5, people, budget, adjacency, "moments", 2)
+    for graph, size, weight, people, budget, adjacency in [
+        ("star", 5, 0.5, 1_000, (0.3, 1e-6), "replace-one"),
+        ("ring", 6, 0.8, 1_000, (0.3, 1e-6), "replace-one"),
+        ("ring", 7, 0.4, 1_000, (0.3, 1e-6), "replace-one"),
+        ("ring", 7, 0.8, 1_000, (0.3, 1e-6), "replace-one"),
+        ("star", 7, 0.5, 1_000, (0.3, 1e-6), "replace-one"),
+        ("sparse", 7, 0.8, 1_000, (0.3, 1e-6), "replace-one"),
+        ("star", 8, 0.5, 1_000, (0.3, 1e-6), "replace-one"),
+        ("star", 8, 0.5, 1_000, (1, 1e-6), "replace-one"),
+        ("star", 9, 0.4, 600, (3, 0), "replace-one"),
+        ("star", 9, 0.7, 1_000, (1, 1e-6), "replace-one"),
+        ("star", 10, 0.5, 1_000, (1, 1e-6), "replace-one"),
+        ("star", 10, 0.5, 3_000, (0.3, 1e-6), "replace-one"),
+        ("star", 10, 0.5, 10_000, (0.3, 1e-6), "replace-one"),
+        ("blocks", 10, 0.2, 1_000, (0.3, 1e-6), "replace-one"),
+        ("blocks", 10, 0.2, 1_000, (1, 1e-6), "replace-one"),
+        ("ladder", 10, 0.4, 1_000, (0.3, 1e-6), "replace-one"),
+        ("ladder", 10, 0.4, 1_000, (1, 1e-6), "replace-one"),
+        ("half", 10, 0.3, 1_000, (1, 1e-6), "replace-one"),
+        ("ring", 10, 0.8, 1_000, (0.1, 1e-6), "add-remove"),  # the number of people is noisy
+    ]
+]
 _MOST_PAIRS = 20_000  # studies × variables²: large models take seconds to minutes each
 _MOST_STATES = 2**16  # of all variables together, listed
 _SILENT = 25  # studies, of cells in which nothing can be learned
@@ -138,14 +162,17 @@ class Truth:
 
 
 def true_model(graph, variables, weight, share, levels, rng):
+    every = list(combinations(range(variables), 2))
     pairs = {
         "ring": [(i, (i + 1) % variables) for i in range(variables)],
         "tree": [(int(rng.integers(i)), i) for i in range(1, variables)],
-        "sparse": [
-            list(combinations(range(variables), 2))[i]
-            for i in rng.choice(variables * (variables - 1) // 2, variables, replace=False)
-        ],
+        "sparse": [every[i] for i in rng.choice(len(every), variables, replace=False)],
         "none": [],
+        "star": [(0, i) for i in range(1, variables)],
+        "blocks": [(i, j) for i, j in every if i // 5 == j // 5],
+        "ladder": [(i, i + 2) for i in range(variables - 2)]
+        + [(i, i + 1) for i in range(0, variables, 2)],
+        "half": [every[i] for i in rng.choice(len(every), len(every) // 2, replace=False)],
     }[graph]
     if levels == 2:
         return _of_signs(graph, variables, weight, share, tuple(map(tuple, pairs)), rng)
@@ -168,8 +195,10 @@ def true_model(graph, variables, weight, share, levels, rng):
 
 
 def _of_signs(graph, variables, weight, share, pairs, rng):
-    """Yes/no variables; a ring of equal weights, and none, are made once."""
-    signs = tuple(1 if graph == "ring" else int(rng.choice([-1, 1])) for _ in pairs)
+    """Yes/no variables; a ring of equal weights, a hub, blocks, and none, are made once."""
+    signs = tuple(
+        1 if graph in ("ring", "star", "blocks") else int(rng.choice([-1, 1])) for _ in pairs
+    )
     return _ising(variables, weight, share, pairs, signs)
 
 
@@ -289,10 +318,10 @@ def _ask(known, truth, counts, rng):
             tally[1] += 1
 
 
-def planned(cell_count, studies, part, most):
+def planned(listed, studies, part, most):
     """Cells of the list, each with its number of studies."""
     number, parts = map(int, part.split("/"))
-    for cell in [cell for cell in cells(cell_count) if cell[1] <= most][number - 1 :: parts]:
+    for cell in [cell for cell in listed if cell[1] <= most][number - 1 :: parts]:
         count = min(studies, _MOST_PAIRS // cell[1] ** 2)
         yield cell, count * (2 if cell[0] == "none" else 1)  # a study has a false edge, or none
 
@@ -496,9 +525,10 @@ def draw(lines, figure):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["run", "page"])
+    parser.add_argument("what", choices=["run", "page", "rows"])
     parser.add_argument("path")
     parser.add_argument("--cells", type=int, default=len(ALWAYS))
+    parser.add_argument("--graphs", choices=["grid", "further"], default="grid")
     parser.add_argument("--studies", type=int, default=200)
     parser.add_argument("--part", default="1/1")
     parser.add_argument("--most", type=int, default=50, help="variables of a cell")
@@ -508,8 +538,11 @@ def main():
     parser.add_argument("--figure")
     given = parser.parse_args()
     if given.what == "run":
-        plan = planned(given.cells, given.studies, given.part, given.most)
+        listed = FURTHER if given.graphs == "further" else cells(given.cells)
+        plan = planned(listed, given.studies, given.part, given.most)
         run(given.path, again(given.again) if given.again else plan, given.seed)
+    elif given.what == "rows":
+        print("\n".join([HEAD, *map(describe, map(json.loads, _lines(given.path)))]))
     else:
         page(given.path, given.table, given.figure)
 
