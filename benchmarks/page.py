@@ -7,8 +7,9 @@
 
 The page's words are benchmarks/page.md. A line `<!-- NAME: COMMAND -->` there opens the part of one
 run, and {tables} in it is what the command printed, kept in benchmarks/results/NAME.md under the
-date, the code and the machine. A part without a result, and a section without a part, is not shown.
-The code is the last commit that changed src/: commit and merge that before a run.
+date, the code and the machine. The page is of one state of the code, that of most results: a part
+without a result of it, and a section without a part, is not shown. The code is the last commit that
+changed src/: commit and merge that before a run.
 """
 
 from __future__ import annotations
@@ -80,14 +81,23 @@ def page(words: str, results: Path) -> str:
     """The page: words with the tables of those runs that have been made."""
     (title, _), *rest = sections(words)
     every = {part.name: read_result(part, results) for _, parts in rest for part in parts}
-    stored = {name: result for name, result in every.items() if result}
-    machines = {result.stamp["machine"] for result in stored.values()}
-    text = title.replace("{machines}", "; ".join(sorted(machines)))
+    stored = of_one_code({name: result for name, result in every.items() if result})
+    text = title
+    for key in ("machine", "code", "date"):
+        values = {result.stamp[key] for result in stored.values()}
+        text = text.replace(f"{{{key}}}", " and ".join(sorted(values)))
     for opening, parts in rest:
         shown = [part for part in parts if part.name in stored]
         if shown:
             text += opening + "".join(rendered(part, stored[part.name]) for part in shown)
     return wrapped(text)
+
+
+def of_one_code(stored: dict[str, Result]) -> dict[str, Result]:
+    """Those of the code that most of them are of."""
+    codes = [result.stamp["code"] for result in stored.values()]
+    most = max(codes, key=codes.count, default="")
+    return {name: result for name, result in stored.items() if result.stamp["code"] == most}
 
 
 def wrapped(text: str) -> str:
@@ -102,8 +112,7 @@ def wrapped(text: str) -> str:
 
 
 def rendered(part: Part, result: Result) -> str:
-    stamp = result.stamp
-    line = f"*{stamp['date']}, code of {stamp['code']}, load at the start: {stamp['load']}.*"
+    line = f"*Load at the start: {result.stamp['load']}.*"
     words = part.words.replace("{tables}", result.tables.strip())
     return f"    {part.command}\n\n{line}\n\n{words}"
 
