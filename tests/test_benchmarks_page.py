@@ -71,6 +71,11 @@ def test_the_page_is_of_one_state_of_the_code(maker, tmp_path):
     made = maker.page(WORDS, tmp_path)
     assert "code new" in made and "tables of second" in made and "tables of third" in made
     assert "tables of first" not in made and "Before." not in made
+    alone = maker.page(WORDS.replace("first:", "first (rivals alone):"), tmp_path)
+    assert (
+        "code new" in alone
+        and "*today, rivals alone, load: 1.*\n\nBefore.\n\ntables of first" in alone
+    )
 
 
 def test_a_run_keeps_what_was_printed_and_nothing_of_a_failure(maker, tmp_path):
@@ -78,11 +83,13 @@ def test_a_run_keeps_what_was_printed_and_nothing_of_a_failure(maker, tmp_path):
     script.write_text(
         "import os, sys; print('| found |', os.environ['A_B']); sys.exit(len(sys.argv) - 1)"
     )
-    maker.run(maker.Part("good", f"A_B=7 python {script}", "{tables}"), tmp_path / "kept")
+    maker.run(maker.Part("good", False, f"A_B=7 python {script}", "{tables}"), tmp_path / "kept")
     kept = (tmp_path / "kept" / "good.md").read_text()
     assert kept.endswith(f"command: A_B=7 python {script}\n\n| found | 7\n")
     with pytest.raises(SystemExit, match="ended with 1"):
-        maker.run(maker.Part("bad", f"A_B=7 python {script} x", "{tables}"), tmp_path / "kept")
+        maker.run(
+            maker.Part("bad", False, f"A_B=7 python {script} x", "{tables}"), tmp_path / "kept"
+        )
     assert [path.name for path in (tmp_path / "kept").iterdir()] == ["good.md"]
 
 
