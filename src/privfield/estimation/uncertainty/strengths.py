@@ -23,7 +23,7 @@ NEGLIGIBLE = 0.05
 VERDICTS = ("clear", "uncertain", "absent", "not measured")
 USELESS = 5.0  # strengths beyond are no limits: odds ratios above e²⁰
 UNKNOWN = "no interval"
-_MOST_DROP = 0.5  # of a count: beyond, nothing is known of its logarithm, and ends run away
+_MOST_DROP = 0.2  # of a count: with more, intervals of strengths were too long in simulations
 _SHOWN = 20
 _NAMED = 5
 
