@@ -21,7 +21,7 @@ from privfield.estimation.uncertainty.coordinates import Numbers, Scope, contras
 from privfield.estimation.uncertainty.strengths import EdgeInterval
 
 _HIDDEN = 2.0  # deviations of the noise of a cell: as many people may be none
-_MISSED = 8.0  # deviations of noise and sampling: so many fewer than without a link are missed
+_MISSED = 5.0  # deviations of noise and sampling: so many fewer than without a link are missed
 _TINY = 1e-9
 
 Cells = NDArray[np.bool_]
