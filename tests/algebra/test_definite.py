@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from privfield.algebra.definite import evidence, inverse, solve
+from privfield.algebra.definite import evidence, inverse, solve, squared
 
 
 @pytest.fixture(params=[1, 2, 7, 40])
@@ -18,6 +18,13 @@ def test_inverse_and_solution_are_those_of_elimination(matrix):
     assert np.allclose(solve(matrix, right[:, 0]), solve(matrix, right)[:, 0])
 
 
+def test_squares_are_those_of_the_solution(matrix):
+    right = np.random.default_rng(3).normal(size=(len(matrix), 5))
+    found = squared(matrix, right)
+    assert np.allclose(found, right.T @ np.linalg.solve(matrix, right), rtol=1e-8)
+    assert np.array_equal(found, found.T)
+
+
 def test_evidence_is_a_quadratic_form_and_a_determinant(matrix):
     right = np.random.default_rng(2).normal(size=len(matrix))
     wanted = right @ np.linalg.solve(matrix, right) / 2 - np.linalg.slogdet(matrix)[1] / 2
@@ -28,7 +35,9 @@ def test_what_rounding_left_indefinite_is_eliminated():
     matrix = np.diag([1.0, -1e-3, 2.0])
     assert np.allclose(inverse(matrix) @ matrix, np.eye(3))
     assert np.allclose(matrix @ solve(matrix, np.ones(3)), 1)
+    assert np.allclose(squared(matrix, np.eye(3)), np.linalg.inv(matrix))
 
 
 def test_nothing_has_nothing():
     assert inverse(np.zeros((0, 0))).shape == (0, 0)
+    assert squared(np.zeros((0, 0)), np.zeros((0, 1))).shape == (1, 1)

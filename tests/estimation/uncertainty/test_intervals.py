@@ -267,7 +267,7 @@ def brute_force(model, numbers):
     """Mean and covariance of the statistics, one state after the other."""
     joint = model.marginal(list(model.schema.names))
     states = np.array(list(np.ndindex(joint.shape)))
-    features = module._features(states, numbers).astype(np.float64)
+    features = module._features(states, numbers.shape, numbers.scopes).astype(np.float64)
     mean = joint.ravel() @ features
     return mean, (features * joint.ravel()[:, None]).T @ features - np.outer(mean, mean)
 

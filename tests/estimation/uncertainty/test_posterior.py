@@ -77,6 +77,25 @@ def test_one_block_that_is_known_well_in_one_direction_only():
     assert own[1] == pytest.approx(np.linalg.inv(precision))
 
 
+@pytest.mark.parametrize(("strength", "chance"), [(9.0, 1.0), (0.0, 0.0)])
+def test_a_large_block_without_doubt_needs_no_eigenvalues(strength, chance, monkeypatch):
+    """Its factor is the one that eigenvalues give; where there is doubt, they do."""
+    rng = np.random.default_rng(0)
+    root = 3 * rng.normal(size=(24, 60))
+    precision = root @ root.T
+    here = Linear(np.zeros(24), None, None, precision, precision @ np.full(24, strength), 0.0)
+    sites = Sites(np.diag(rng.uniform(1, 3, 24)), rng.normal(size=24))
+    mean, covariance = module.normal(here, sites)
+    law = mean, covariance, sites
+    plain = module._update(*law, np.arange(20)[None], 1e6)
+    quick = module._decided(*law, np.arange(20), 1e6)
+    assert plain[2] == pytest.approx(chance, abs=1e-15) and quick[2] == chance
+    for one, other in zip(plain, quick, strict=True):
+        assert np.allclose(one, other, rtol=1e-6, atol=1e-4)  # `_TINY` times squared precisions
+    monkeypatch.setattr(module, "_SURE", 1e9)
+    assert module._decided(*law, np.arange(20), 1e6) is None
+
+
 def test_curves_of_two_variables_are_those_of_their_table():
     """Two variables, no noise: z(t) is the score test of Pearson's kind, and ends are symmetric."""
     model = pf.IsingModel([[0, 0.3], [0.3, 0]], [-0.8, 0.4])

@@ -28,6 +28,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from privfield.algebra.definite import solve
 from privfield.estimation.uncertainty.posterior import (
     LEAST_STEP,
     MOST_SLAB,
@@ -141,7 +142,7 @@ def _settled(
         return at.misfit + float(penalty @ at.point**2)
 
     for _ in range(turns):
-        step = normal(here, sites)[0] - here.point
+        step = solve(here.precision + sites.k, here.shift + sites.h) - here.point
         if np.abs(step).max(initial=0.0) < THERE or reach < LEAST_STEP:
             break
         there = linear(law.numbers, like, here.point + np.clip(step, -reach, reach), rng)

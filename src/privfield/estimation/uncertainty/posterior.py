@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from privfield.algebra.definite import evidence, inverse, solve
+from privfield.algebra.definite import evidence, inverse, solve, squared
 from privfield.estimation.uncertainty.coordinates import Numbers, contrast
 from privfield.estimation.uncertainty.statistics import Statistics, statistics_at
 from privfield.inference.factors import Table
@@ -41,6 +41,9 @@ _WORSE = 1.2
 _ASTRAY = 10.0  # standard deviations of the misfit of sums that are explained
 _TINY = 1e-12
 _ROUNDING = 1e-13  # of the largest: no difference
+_LEAST_PRECISION = 1e-10  # of a block without its own factor
+_LARGE = 64  # coordinates of a block that is worth a look for doubts
+_SURE = 40.0  # log odds: the chance is 0 or 1 to all digits
 _NOTHING = 1e-9  # of a precision that comes from the sums
 
 
@@ -168,11 +171,10 @@ def linear(numbers: Numbers, like: Model, point: Table, rng: np.random.Generator
         return None
     sampling = numbers.total * statistics.covariance
     gap = numbers.sums - numbers.total * statistics.mean
-    weights = solve(_varying(numbers, statistics), np.column_stack([sampling, gap]))
-    precision = statistics.correction * sampling @ weights[:, :-1]
-    precision = (precision + precision.T) / 2
-    shift = statistics.correction * weights[:, :-1].T @ gap + precision @ point
-    return Linear(point, statistics, sampling, precision, shift, float(gap @ weights[:, -1]))
+    known = squared(_varying(numbers, statistics), np.column_stack([sampling, gap]))
+    precision = statistics.correction * known[:-1, :-1]
+    shift = statistics.correction * known[:-1, -1] + precision @ point
+    return Linear(point, statistics, sampling, precision, shift, float(known[-1, -1]))
 
 
 def _varying(numbers: Numbers, statistics: Statistics) -> Table:
@@ -265,11 +267,13 @@ def normal(here: Linear, sites: Sites) -> tuple[Table, Table]:
 
 
 def _alike(places: Sequence[slice]) -> list[NDArray[np.intp]]:
-    """Blocks of the same size together, one per row."""
-    sizes: dict[int, list[NDArray[np.intp]]] = {}
+    """Blocks of the same size together, one per row; large ones alone."""
+    kinds: dict[tuple[int, int], list[NDArray[np.intp]]] = {}
     for place in places:
-        sizes.setdefault(place.stop - place.start, []).append(np.arange(place.start, place.stop))
-    return [np.stack(rows) for size, rows in sizes.items() if size]
+        size = place.stop - place.start
+        alone = place.start if size >= _LARGE else -1
+        kinds.setdefault((size, alone), []).append(np.arange(place.start, place.stop))
+    return [np.stack(rows) for (size, _), rows in kinds.items() if size]
 
 
 def _update(
@@ -281,10 +285,14 @@ def _update(
     has a precision for each direction.
     """
     block = place[:, :, None], place[:, None, :]
+    if place.shape[1] >= _LARGE:
+        decided = _decided(mean, covariance, sites, place[0], most)
+        if decided is not None:
+            return decided
     inner = np.linalg.inv(covariance[block])
     natural = np.einsum("bij,bj->bi", inner, mean[place]) - sites.h[place]
     values, vectors = np.linalg.eigh(inner - sites.k[block])
-    values = np.maximum(values, 1e-10)  # precisions without the block's own factor
+    values = np.maximum(values, _LEAST_PRECISION)  # precisions without the block's own factor
     turned = np.einsum("bij,bi->bj", vectors, natural)
     wide = 1 / values + sites.slab
     centre = turned / values
@@ -303,6 +311,35 @@ def _update(
         chance,
         (spread + inside**2).mean(axis=1),
     )
+
+
+def _decided(
+    mean: Table, covariance: Table, sites: Sites, place: NDArray[np.intp], most: float
+) -> tuple[Table, Table, Table, Table] | None:
+    """`_update` of a block that is there without any doubt, or is not; None where there is some.
+
+    The factor is then the same in all directions, and Cholesky's factors tell all that is needed,
+    in a tenth of the time of eigenvalues.
+    """
+    from scipy.linalg import lapack
+
+    block, even = np.ix_(place, place), np.eye(len(place))
+    inner = inverse(covariance[block])
+    precision, natural = inner - sites.k[block], inner @ mean[place] - sites.h[place]
+    if lapack.dpotrf(precision - _LEAST_PRECISION * even, lower=1)[1]:
+        return None
+    lower, _ = lapack.dpotrf(even + sites.slab * precision, lower=1)
+    inside = sites.slab * lapack.dpotrs(lower, natural, lower=1)[0]
+    odds = math.log((1 - sites.none) / sites.none) + float(natural @ inside) / 2
+    odds -= float(np.log(np.diag(lower)).sum())
+    if abs(odds) < _SURE:
+        return None
+    chance = float(odds > 0)
+    spread = sites.slab * float((lapack.dtrtri(lower, lower=1)[0] ** 2).sum())
+    k = min(max(1 / sites.slab, _LEAST_SITE), most) if chance else most
+    h = chance * (k * inside + precision @ inside) - natural
+    square = np.array([(spread + float(inside @ inside)) / len(place)])
+    return (k * even)[None], h[None], np.array([chance]), square
 
 
 def _without(
@@ -335,8 +372,14 @@ def _clipped(flat: Table, much: Table, turned: Table, most: float) -> Table:
 
 
 def _cavity(mean: Table, covariance: Table, sites: Sites, place: slice) -> tuple[Table, Table]:
+    from scipy.linalg import lapack
+
     inner = np.linalg.inv(covariance[place, place])
     natural = inner @ mean[place] - sites.h[place]
-    values, vectors = np.linalg.eigh(inner - sites.k[place, place])
-    spread = (vectors / np.maximum(values, 1e-10)) @ vectors.T
+    precision = inner - sites.k[place, place]
+    if not lapack.dpotrf(precision - _LEAST_PRECISION * np.eye(len(precision)), lower=1)[1]:
+        spread = inverse(precision)
+    else:
+        values, vectors = np.linalg.eigh(precision)
+        spread = (vectors / np.maximum(values, _LEAST_PRECISION)) @ vectors.T
     return spread @ natural, spread

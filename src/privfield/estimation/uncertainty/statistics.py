@@ -18,6 +18,7 @@ from privfield.estimation.uncertainty.coordinates import (
     Scope,
     contrast,
     contrasts,
+    places,
 )
 from privfield.inference.factors import Table
 from privfield.models.base import Model
@@ -99,16 +100,61 @@ def _of_signs(logs: Table, numbers: Numbers) -> Statistics:
 
 
 def _of_states(model: Model, numbers: Numbers) -> Statistics:
-    """From the list of all states and their probabilities."""
-    logs = np.zeros(numbers.shape)
+    """From the list of all states and their probabilities.
+
+    The contrasts of the longest variable are a factor of all statistics that it is part of. What
+    they multiply is summed level by level, and is as short for a thousand levels as for three.
+    """
+    shape, size = numbers.shape, numbers.size
+    logs = np.zeros(shape)
     for clique, table in zip(model.factors.cliques, model.factors.tables, strict=True):
-        logs += _spread(clique, table, numbers.shape)
-    weights = _probabilities(logs).ravel()
-    states = np.indices(numbers.shape).reshape(len(numbers.shape), -1).T
-    features = _features(states, numbers, np.float64)
-    mean = weights @ features
-    features -= mean
-    return Statistics(mean, (features * weights[:, None]).T @ features)
+        logs += _spread(clique, table, shape)
+    longest = int(np.argmax(shape))
+    own = contrasts(shape[longest])
+    weights = np.moveaxis(_probabilities(logs), longest, 0).reshape(len(own), -1)
+    inside, outside, factors = _without(longest, numbers)
+    others = [1 if v == longest else levels for v, levels in enumerate(shape)]
+    states = np.indices(others).reshape(len(others), -1).T
+    features = _features(states, shape, factors, np.float64)
+
+    count = len(inside)
+    means = weights @ features
+    joint = np.matmul(features.T * weights[:, None, :], features)
+    mean, second = np.zeros(size), np.zeros((size, size))
+    mean[inside], mean[outside] = means[:, :count].T @ own, means[:, count:].sum(axis=0)
+    both = joint[:, :count, :count].transpose(1, 2, 0)[..., None] * own
+    second[inside[:, None, :, None], inside[:, None, :]] = own.T @ both
+    across = np.tensordot(joint[:, :count, count:], own, (0, 0)).transpose(0, 2, 1)
+    second[inside[:, :, None], outside] = across
+    second[outside[:, None, None], inside] = across.transpose(2, 0, 1)
+    second[outside[:, None], outside] = joint[:, count:, count:].sum(axis=0)
+    return Statistics(mean, second - np.outer(mean, mean))
+
+
+def _without(
+    longest: int, numbers: Numbers
+) -> tuple[NDArray[np.intp], NDArray[np.intp], list[Scope]]:
+    """Statistics with one variable's contrasts taken away.
+
+    Where those with it are, a row for each product of the others; where those without it are; and
+    the scopes of what is left, in that order.
+    """
+    steps = [levels - 1 for levels in numbers.shape]
+    inside, outside = [np.zeros((0, steps[longest]), np.intp)], [np.zeros(0, np.intp)]
+    shorter: list[Scope] = []
+    others: list[Scope] = []
+    for scope, place in numbers.places():
+        where = np.arange(place.start, place.stop)
+        if longest in scope:
+            table = where.reshape([steps[v] for v in scope])
+            rows = len(where) // max(steps[longest], 1)
+            turned = np.moveaxis(table, scope.index(longest), -1)
+            inside.append(turned.reshape(rows, steps[longest]))
+            shorter.append(tuple(v for v in scope if v != longest))
+        else:
+            outside.append(where)
+            others.append(scope)
+    return np.concatenate(inside), np.concatenate(outside), [*shorter, *others]
 
 
 def _spread(clique: Scope, table: Table, shape: Sequence[int]) -> Table:
@@ -170,7 +216,7 @@ def _simulated(model: Model, numbers: Numbers, rng: np.random.Generator) -> Stat
         return None
     total, squares = np.zeros(numbers.size), np.zeros((numbers.size, numbers.size))
     for start in range(0, len(states), _BLOCK):
-        features = _features(states[start : start + _BLOCK], numbers)
+        features = _features(states[start : start + _BLOCK], numbers.shape, numbers.scopes)
         total += features.sum(axis=0, dtype=np.float64)
         squares += features.T @ features
     mean = total / len(states)
@@ -229,15 +275,19 @@ def _chain_mean(model: Model, numbers: Numbers) -> Table:
 
 
 def _features(
-    states: NDArray[Any], numbers: Numbers, kind: type[np.floating[Any]] = np.float32
+    states: NDArray[Any],
+    shape: Sequence[int],
+    scopes: Sequence[Scope],
+    kind: type[np.floating[Any]] = np.float32,
 ) -> NDArray[Any]:
     """t(x) of each row of codes."""
-    rows = [contrasts(levels).astype(kind)[states[:, v]] for v, levels in enumerate(numbers.shape)]
-    out = np.empty((len(states), numbers.size), kind)
-    for scope, place in numbers.places():
-        product = reduce(
-            lambda a, b: (a[:, :, None] * b[:, None, :]).reshape(len(a), -1),
-            (rows[v] for v in scope),
-        )
-        out[:, place] = product
+    rows = [contrasts(levels).astype(kind)[states[:, v]] for v, levels in enumerate(shape)]
+    spots = list(places(shape, scopes))
+    out = np.ones((len(states), spots[-1][1].stop if spots else 0), kind)
+    for scope, place in spots:
+        if scope:  # else the product of none
+            out[:, place] = reduce(
+                lambda a, b: (a[:, :, None] * b[:, None, :]).reshape(len(a), -1),
+                (rows[v] for v in scope),
+            )
     return out
