@@ -92,6 +92,31 @@ def test_log_space_equals_brute_force(data):
 
 @settings(max_examples=100, deadline=None)
 @given(st.data())
+def test_lists_of_states_equal_brute_force(data):
+    factors = data.draw(models())
+    wanted = data.draw(sets_of(factors))
+    plan = plan_for(factors, wanted)
+    if plan._states is None:
+        return
+    log_z, flat = plan._run_states(plan.join(factors.tables))
+    check_against_brute_force(factors, wanted, (log_z, plan.split(flat)))
+
+
+def test_states_are_listed_where_they_are_few():
+    """Potentials of any size go state by state, with the numbers of the tree, or on the tree."""
+    rng = np.random.default_rng(0)
+    small, large = plan_for(chain(7, 2, 3, rng)), plan_for(chain(30, 2, 3, rng))
+    assert small._states is not None and large._states is None
+    for size in (1e3, 1e300):
+        theta = rng.normal(0, size, small.parameters)
+        theta[rng.random(theta.size) < 0.1] = -np.inf
+        found, right = small.run_flat(theta), small._run_log(theta)
+        assert found[0] == small._run_states(theta)[0] == pytest.approx(right[0], rel=1e-12)
+        np.testing.assert_allclose(found[1], right[1], atol=1e-12)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data())
 def test_marginals_of_any_sets_equal_brute_force(data):
     factors = data.draw(models())
     wanted = data.draw(sets_of(factors))

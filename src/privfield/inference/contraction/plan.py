@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from privfield.errors import InputError
 from privfield.inference.contraction.elimination import Elimination, elimination_order
 from privfield.inference.contraction.logs import log_backward, log_forward
 from privfield.inference.contraction.program import Layout, Workspace
+from privfield.inference.contraction.states import StateList, can_list
 from privfield.inference.contraction.tree import Node, Scope, build_tree
 from privfield.inference.factors import Table, aligned
 
@@ -190,7 +191,8 @@ class ContractionPlan:
 
     Values are computed in probability space with every message scaled to maximum 1. If any allowed
     entry of a table, given or computed, falls below 1e-140, or an adjoint overflows, terms could be
-    lost: the run is then repeated in log space, which is slower and holds for any potentials.
+    lost: the run is then repeated in log space, which is slower and holds for any potentials: state
+    by state where these are few.
     """
 
     def __init__(
@@ -236,7 +238,9 @@ class ContractionPlan:
     def run_flat(self, theta: Table) -> tuple[float, Table]:
         """`run` for an optimiser: all tables in one vector, all marginals in one vector."""
         found = self._run_fast(theta)
-        return self._run_log(theta) if found is None else found
+        if found is not None:
+            return found
+        return self._run_log(theta) if self._states is None else self._run_states(theta)
 
     def _run_fast(self, theta: Table) -> tuple[float, Table] | None:
         """None when doubles cannot hold it. The log run needs the room, so nothing is kept then."""
@@ -262,6 +266,8 @@ class ContractionPlan:
             log_z = space.forward()
         if log_z is None:
             del space  # the log run needs the room
+            if self._states is not None:
+                return self._run_states(theta)[0]
             log_z = log_forward(self.nodes, *self._log_leaves(theta))[1]
         else:
             self._give_back(space)
@@ -313,6 +319,18 @@ class ContractionPlan:
         return top, log_tables
 
     # -- log space ---------------------------------------------------------------------------------
+
+    @cached_property
+    def _states(self) -> StateList | None:
+        """All states, where they are few."""
+        shape, scopes = self.shape, self._layout.scopes
+        few = can_list(shape, scopes)
+        return StateList(shape, scopes, self._layout.given) if few else None
+
+    def _run_states(self, theta: Table) -> tuple[float, Table]:
+        assert self._states is not None
+        log_z, flat = self._states.run(theta)
+        return log_z + self._free, flat
 
     def _run_log(self, theta: Table) -> tuple[float, Table]:
         layout = self._layout
