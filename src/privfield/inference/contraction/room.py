@@ -87,6 +87,7 @@ class Cells:
     ) -> None:
         self._place = {v: place for place, v in enumerate(order)}
         self._levels = [shape[v] for v in order]
+        self._products = {0: 1}  # of levels, by set
         self._later = [0] * len(order)  # neighbours when it is the variable's turn
         for clique in cliques:
             places = sorted(self._place[v] for v in clique if v in self._place)
@@ -120,9 +121,8 @@ class Cells:
         return total
 
     def _product(self, places: int) -> int:
-        product = 1
-        while places:
+        if places not in self._products:
             first = places & -places
-            product *= self._levels[first.bit_length() - 1]
-            places ^= first
-        return product
+            rest = self._product(places ^ first)
+            self._products[places] = rest * self._levels[first.bit_length() - 1]
+        return self._products[places]

@@ -43,6 +43,7 @@ class GaussianPurse(Purse):
     tables: Fraction = field(init=False, default=Fraction(0))  # ρ spent on tables
     measured: list[tuple[Scope, float]] = field(init=False, default_factory=list)  # and variances
     _moves: dict[tuple[int, ...], float] = field(init=False, default_factory=dict)  # by shape
+    _aims: dict[tuple[int, ...], float] = field(init=False, default_factory=dict)  # `_goal`
 
     def _set_scales(self) -> None:
         on_curve = isinstance(self.cost, GaussianDP)
@@ -157,14 +158,20 @@ class GaussianPurse(Purse):
         return {scope: self._goal(scope) for scope in [*edges, *self.variables(), *total]}
 
     def _goal(self, scope: Scope) -> float:
-        shape, inverse = self.task.shape, self._inverse
-        if len(scope) >= 2:
-            much = float(math.prod(shape[v] - 1 for v in scope))
-        elif scope:
-            much = (shape[scope[0]] - 1) * (inverse - 1 / shape[scope[0]])
+        levels = tuple([self.task.shape[v] for v in scope])
+        if levels not in self._aims:
+            self._aims[levels] = self._goal_of(levels)
+        return self._aims[levels]
+
+    def _goal_of(self, levels: Sequence[int]) -> float:
+        inverse = self._inverse
+        if len(levels) >= 2:
+            much = float(math.prod(n - 1 for n in levels))
+        elif levels:
+            much = (levels[0] - 1) * (inverse - 1 / levels[0])
         else:
-            much = (inverse**2 - sum(levels**-2.0 for levels in shape)) / 2
-        return math.sqrt(much / math.prod(1 - 1 / shape[v] for v in scope))
+            much = (inverse**2 - sum(n**-2.0 for n in self.task.shape)) / 2
+        return math.sqrt(much / math.prod(1 - 1 / n for n in levels))
 
     @cached_property
     def _inverse(self) -> float:
