@@ -2,6 +2,7 @@
 
 import gzip
 import os
+import shlex
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -194,3 +195,24 @@ def test_a_header_is_not_doubted(call, tmp_path):
     pq.write_table(pa.table({"2019": ["x"], "name": ["y"]}), tmp_path / "d.parquet")
     _, _, told = call("init", tmp_path / "d.parquet", "--levels", "x,y", "-o", tmp_path / "p.toml")
     assert "look like values" not in told
+
+
+@pytest.mark.parametrize("place", ["hive", "hive/*/*.csv"])
+def test_levels_of_a_column_that_folders_name_are_asked_for(call, tmp_path, monkeypatch, place):
+    """They are not those of the cells; nor are names of folders told, unless they are public."""
+    monkeypatch.chdir(tmp_path)
+    for year in ("2019", "SECRET"):
+        folder = tmp_path / "hive" / f"year={year}"
+        folder.mkdir(parents=True)
+        (folder / "part.csv").write_text("a,b\nno,yes\n")
+    code, out, told = call("init", place, "--levels", "no,yes", "-o", "s.toml")
+    text = (tmp_path / "s.toml").read_text()
+    assert code == 0 and "--levels is not about what folders name: year." in told
+    assert text.count('levels = ["no", "yes"]') == 2 + 1  # one of them is in the explanation
+    assert "[variables.year]\nlevels = []  # FILL IN" in text
+    assert "SECRET" not in text + told + out and "2019" not in text + told + out
+    assert f"check {shlex.quote(place)} --schema s.toml" in told  # a shell would expand the glob
+    code, _, told = call("check", place, "-s", "s.toml")
+    assert code == 2 and "is not filled in yet: write what 'year' may hold" in told
+    assert call("init", place, "--levels-are-public", "-o", "s.toml", "--force")[0] == 0
+    assert pf.Schema.read("s.toml")["year"].levels == ("2019", "SECRET")

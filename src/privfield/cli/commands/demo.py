@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any
 
 from privfield.cli.arguments import options
-from privfield.cli.terminal.console import note, say, say_json
+from privfield.cli.terminal.console import as_typed, note, say, say_json
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -95,7 +95,8 @@ def demo(
     )
     say(f"Report   {report.absolute()}")
     question = "P(fatigue=yes | poor sleep=yes)"
-    note(f'Next: open the report, or ask: privfield query {folder / "model.pf"} "{question}"')
+    asked = f'privfield query {as_typed(folder / "model.pf")} "{question}"'
+    note(f"Next: open the report, or ask: {asked}")
 
 
 def _folder(output: str, force: bool) -> Path:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from privfield.cli.arguments import options
-from privfield.cli.terminal.console import note, say, say_json, say_stamp
+from privfield.cli.terminal.console import as_typed, note, say, say_json, say_stamp
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -263,4 +263,4 @@ def _say_result(model: Model, target: Path, purse: Spending, hopeless: bool) -> 
     if hopeless:
         note("Do not expect links to stand out: more rows or a larger budget are needed.")
     aim = "what there is" if hopeless else "which links stand out"
-    note(f"Next, {aim}, at no further cost: privfield report {target} -o report.html")
+    note(f"Next, {aim}, at no further cost: privfield report {as_typed(target)} -o report.html")

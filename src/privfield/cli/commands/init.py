@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from privfield.cli.arguments import options
-from privfield.cli.terminal.console import is_terminal, note, say, say_json
+from privfield.cli.terminal.console import as_typed, is_terminal, note, say, say_json
 from privfield.errors import InputError
 
 if TYPE_CHECKING:
@@ -111,9 +111,10 @@ def _columns(
     from dataclasses import replace
 
     from privfield.data.levels import levels_in
-    from privfield.data.sources.files import column_names
+    from privfield.data.sources.files import column_names, folder_columns
     from privfield.schema.codebook import Column, is_codebook, read_codebook, with_gap
 
+    folders: list[str] = []
     if is_codebook(file):
         columns, remarks = read_codebook(file)
         remarks += _missing_codes(columns)
@@ -121,11 +122,14 @@ def _columns(
             remarks.append("Stata does not say which variables are scales; --ordered takes all so")
     else:
         names, remarks = column_names(file, encoding, given or ())
-        columns = [Column(name) for name in names]
+        columns, folders = [Column(name) for name in names], folder_columns(file)
     if levels_are_public:
         found = levels_in(file, [column.name for column in columns], encoding)
     elif given is not None:
-        found = {column.name: given for column in columns}
+        # a folder's name is not what stands in the cells, and how others are called is private
+        found = {each.name: [] if each.name in folders else given for each in columns}
+        if folders:
+            remarks.append(f"--levels is not about what folders name: {_listed(folders)}")
     elif ordered:
         found = {column.name: list(column.levels) for column in columns}  # as the codebook has them
     else:
@@ -200,20 +204,22 @@ def _missing_codes(columns: Sequence[Column]) -> list[str]:
 
     having = [column for column in columns if column.declared_missing]
     codes = list(dict.fromkeys(code for column in having for code in column.declared_missing))
-    shown = ", ".join(codes[:6]) + ", …" * (len(codes) > 6)
     return [
-        f"{counted(len(having), 'column')} with codes for no answer ({shown}); they are read like "
-        "empty values"
+        f"{counted(len(having), 'column')} with codes for no answer ({_listed(codes)}); they are "
+        "read like empty values"
     ] * bool(having)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:6]) + ", …" * (len(names) > 6)
 
 
 def _say_first_levels(columns: Sequence[Column]) -> None:
     """Which columns have no gap of their own, and what that means, where it is not the rule."""
     own = [each.name for each in columns if each.levels and each.gap is each.missing is None]
     if own:
-        shown = ", ".join(own[:6]) + ", …" * (len(own) > 6)
         note(
-            f"Empty values of these columns are read as their first level: {shown}.\n"
+            f"Empty values of these columns are read as their first level: {_listed(own)}.\n"
             "With --gaps level they would be no answer."
         )
 
@@ -226,9 +232,8 @@ def _next_steps(
     if waiting:
         note(
             f"Fill in what {'this column' if len(waiting) == 1 else f'{len(waiting)} columns'} may "
-            f"hold, and delete the sections of columns you do not need (names, ids):\n  "
-            + ", ".join(waiting[:6])
-            + (", …" if len(waiting) > 6 else "")
+            "hold, and delete the sections of columns you do not need (names, ids):\n  "
+            f"{_listed(waiting)}"
         )
     else:
         first = columns[0]
@@ -250,9 +255,10 @@ def _next_steps(
             note("Codes for no answer, such as 99, are listed with --missing 99.")
     if any(column.gap for column in columns) or waiting:
         _say_first_levels(columns)
-    file = "<table>" if file.lower().endswith(".json") else file
+    table = "<table>" if file.lower().endswith(".json") else as_typed(file)
+    target = as_typed(target)
     note(
-        f"Then: privfield check {file} --schema {target}{more}   (for you only: counts what does "
+        f"Then: privfield check {table} --schema {target}{more}   (for you only: counts what does "
         "not fit)"
     )
     note(f"      privfield plan {target} --n <rows> --epsilon 1 --delta 1e-6")

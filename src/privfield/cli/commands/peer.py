@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from privfield.cli.arguments import options
-from privfield.cli.terminal.console import note, say, say_json
+from privfield.cli.terminal.console import as_typed, note, say, say_json
 
 if TYPE_CHECKING:
     from privfield.data.network.public import PublicNetwork
@@ -166,7 +166,8 @@ def peer(
         )
         return
     say(as_options(learner.summary().replace("bounds=(-3, 3)", "--bounds=-3,3")))
-    note(f"Wrote {target}. Next, at no further cost: privfield report {target} -o report.html")
+    command = f"privfield report {as_typed(target)} -o report.html"
+    note(f"Wrote {target}. Next, at no further cost: {command}")
 
 
 def _is_hopeless(network: PublicNetwork, budget: Budget) -> bool:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from privfield.cli.arguments import options
-from privfield.cli.terminal.console import note, say, say_json, say_stamp
+from privfield.cli.terminal.console import as_typed, note, say, say_json, say_stamp
 from privfield.errors import InputError
 from privfield.words import counted
 
@@ -51,7 +51,7 @@ def pool(
     say(f"Wrote {target}: {len(sites)} sites, {counted(len(found.schema), 'variable')}.")
     if not found.stamp:
         say(f"Promise: {found.card.promise()}. {found.card.notes[0]}")
-    note(f"Next, at no further cost: privfield report {target} -o report.html")
+    note(f"Next, at no further cost: privfield report {as_typed(target)} -o report.html")
 
 
 def _by_file(text: str, models: list[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from typing import Any
 
@@ -38,6 +39,11 @@ def say_stamp(stamp: str | None) -> None:
     """The first line of anything made without privacy."""
     if stamp:
         shout(stamp)
+
+
+def as_typed(path: object) -> str:
+    """A path in a command that people copy: a shell must neither cut nor expand it."""
+    return shlex.quote(str(path))
 
 
 def is_terminal() -> bool:

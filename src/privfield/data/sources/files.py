@@ -153,6 +153,11 @@ def column_names(
     return kept, remarks
 
 
+def folder_columns(path: str) -> list[str]:
+    """The names of columns that folders name, as year=2024 does; their values are not told."""
+    return list(partitions(_find(path)[0], path))
+
+
 Splitter = Callable[[Sequence[CsvFile]], Sequence[Sequence[Part]]]
 
 

@@ -13,6 +13,7 @@ _OTHER_PROGRAMS = {
     (".sas7bdat", ".xpt"): "a SAS file",
     (".rds", ".rdata", ".rda"): "an R file",
 }
+_NEAR = 0.75  # likeness of names of which one may be the other, mistyped
 
 
 def is_remote(path: str) -> bool:
@@ -40,11 +41,24 @@ def check_data_path(path: str) -> None:
 
 
 def nearby(path: str) -> str:
-    """A file next to it with nearly the same name."""
-    from difflib import get_close_matches
-
-    folder = os.path.dirname(path) or "."
-    if not os.path.isdir(folder):
+    """A file next to it with nearly the same name; nothing where none is near."""
+    folder, wanted = os.path.split(path)
+    if not os.path.isdir(folder or "."):
         return f" There is no folder {folder!r} either."
-    close = get_close_matches(os.path.basename(path), os.listdir(folder), 1)
-    return f" Did you mean {os.path.join(os.path.dirname(path), close[0])!r}?" if close else ""
+    likeness = {name: _likeness(wanted, name) for name in sorted(os.listdir(folder or "."))}
+    best = max(likeness, key=lambda name: likeness[name], default="")
+    near = bool(best) and likeness[best] >= _NEAR
+    return f" Did you mean {os.path.join(folder, best)!r}?" * near
+
+
+def _likeness(typed: str, name: str) -> float:
+    """Of what stands before the first dot, from 0 to 1; 0 where what follows is of another kind.
+
+    Endings that are compared together make all tables of a folder look alike.
+    """
+    from difflib import SequenceMatcher
+
+    stem, _, end = typed.lower().partition(".")
+    own, _, own_end = name.lower().partition(".")
+    same_kind = not end or SequenceMatcher(None, end, own_end).ratio() > 0.5  # csv, tsv, csv.gz
+    return SequenceMatcher(None, stem, own).ratio() if same_kind else 0.0
