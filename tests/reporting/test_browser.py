@@ -199,6 +199,24 @@ def test_the_table_downloads_as_csv(page, tmp_path):
     assert float(found[0]["low"]) <= float(found[0]["strength"]) <= float(found[0]["high"])
 
 
+def test_a_table_that_is_not_private_says_so_when_it_is_downloaded(browser, symptoms, tmp_path):
+    model = symptoms(pf.ApproxDP(1, 1e-6), insecure_seed=1).model_
+    browser.get(write_report(model, tmp_path / "r.html").as_uri())
+    browser.execute_cdp_cmd(
+        "Page.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(tmp_path)}
+    )
+    assert "costs no privacy" not in run(browser, "return document.body.textContent")
+    run(browser, "document.getElementById('download').click()")
+    target = tmp_path / "edges.NOT-PRIVATE.csv"
+    for _ in range(200):  # ten seconds
+        if target.exists():
+            break
+        time.sleep(0.05)
+    first, head, *rows = target.read_text("utf-8-sig").splitlines()
+    assert first == f"# {model.stamp}" and head.startswith("first,second,strength")
+    assert len(rows) == 15
+
+
 def test_the_methods_paragraph_can_be_copied(page):
     run(page, "document.getElementById('copy').click()")
     assert run(page, "return getSelection().toString()").startswith("We estimated")

@@ -134,7 +134,7 @@ def test_a_hopeless_study_says_one_thing(symptoms):
     skip = "Skip to the report "
     assert found.text.partition(skip)[2].startswith("Nothing can be learned from these numbers")
     assert "Clear edges none no pair could be measured" in found.text
-    assert found.data == {"network": None, "edges": None, "asking": None}
+    assert found.data == dict.fromkeys(("network", "edges", "asking", "stamp"))
     assert found.text.count("Of 15 pairs of variables none could be measured.") == 1
     assert learner.model_.edges().count("not measured") == 15
     assert "Noise hides how common each answer is, too." in found.text

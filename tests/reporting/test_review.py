@@ -155,3 +155,13 @@ def test_the_command_writes_two_files_and_compares(tmp_path, capsys, monkeypatch
     assert main(["export", "a.pf", "--to", "uai", "--ledger", "x", "-o", "a.uai"]) == 2
     assert main(["export", "a.pf", "--to", "card", "--ledger", "x", "-o", "e.json"]) == 2
     assert "--ledger: there is no file 'x'" in capsys.readouterr().err
+
+
+def test_estimates_of_two_cards_have_the_digits_that_tell_them_apart():
+    first = {"guarantee": {"epsilon": 1.00001}, "utility": {"like": 1741.152, "ratio": 0.25}}
+    second = {"guarantee": {"epsilon": 1.00002}, "utility": {"like": 1741.4, "ratio": 0.3}}
+    assert compare_cards(first, second) == [
+        ("guarantee.epsilon", "1.00001", "1.00002"),
+        ("utility.like", "1741.2", "1741.4"),
+        ("utility.ratio", "0.25", "0.3"),
+    ]

@@ -16,8 +16,9 @@ from privfield.stamps import note_beside
 
 Matrix = Sequence[Sequence[float | None]]
 
+_RELEASED = "released numbers: running this costs no privacy."
 _SCRIPT = """\
-# Made by privfield from released numbers: running this costs no privacy.{stamp}{note}
+# Made by privfield from {source}{note}
 #
 # labels, questions   names of the variables, and their wording
 # weights             edges in the model, shrunk so that it predicts well: what the plot shows
@@ -106,7 +107,7 @@ def write_r(
         f"{_text(name)} = {_vector(map(str, places))}" for name, places in groups.items()
     ]
     text = _SCRIPT.format(
-        stamp=f"\n# {model.stamp}" if model.stamp else "",
+        source=f"a model.\n# {model.stamp}" if model.stamp else _RELEASED,
         note=_comment(note),
         thresholds_note=about,
         labels=_vector(map(_text, schema.names)),

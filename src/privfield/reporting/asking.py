@@ -26,8 +26,7 @@ def asking(model: Model, people: float | None, people_are_public: bool) -> dict[
     data |= {"people": people, "peopleArePublic": people_are_public}
     texts = [
         "Set answers and see every share move. The page works them out from the model, here and "
-        "offline: the model was released, so asking costs no privacy, and nobody learns what you "
-        "asked.",
+        f"offline{_free(model)}, and nobody learns what you asked.",
         "How many people a question rests on is an estimate: the number of records times the "
         "model’s share. No intervals are shown here, since the variables of a question need not "
         "have been counted together; `privfield query` gives one where it is known. Answers hold "
@@ -75,5 +74,10 @@ def _too_large(model: Model) -> str:
     return (
         "This model is too large to be asked in a page. On a computer with privfield, "
         f'`privfield query model.pf "P({a.name}={a.levels[-1]} | {b.name}={b.levels[-1]})"` '
-        "answers such questions, at no privacy cost either."
+        f"answers such questions{', at no privacy cost either' if model.stamp is None else ''}."
     )
+
+
+def _free(model: Model) -> str:
+    """What a question costs; nothing is said of a model that protects nobody."""
+    return ": the model was released, so asking costs no privacy" if model.stamp is None else ""

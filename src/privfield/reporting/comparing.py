@@ -253,7 +253,8 @@ def _page(found: Comparison) -> Content:
         ],
     }
     edges = page["edges"]
-    page["data"] = {"network": None, "edges": None if edges is None else edges["data"]}
+    data = None if edges is None else edges["data"]
+    page["data"] = {"network": None, "edges": data, "stamp": found.stamp}
     return page
 
 

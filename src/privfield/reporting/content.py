@@ -87,6 +87,7 @@ def graph_page(
     page["data"] = {
         "network": None if "network" not in page else drawing.for_page(picture),  # type: ignore[arg-type]
         "edges": page["edges"]["data"] if page.get("edges") else None,
+        "stamp": model.stamp,
         "asking": page["asking"]["data"] if page.get("asking") else None,
     }
     return page

@@ -149,10 +149,11 @@ def facts(model: Any, card: Card | None) -> list[tuple[str, str]]:
         ("Budget asked for", words.budget_words(card.budget)),
         ("Method", card.method or "not known"),
         ("Noise", card.noise or "not known"),
-        ("Records", _records(card)),
-        ("Levels read off the data", "yes, declared public" if card.levels_are_public else "no"),
-        ("Ledger", card.ledger or "none"),
     ]
+    if card.adjacency is not Adjacency.FLIP_OUTCOME:  # of a network, which is public
+        levels = "yes, declared public" if card.levels_are_public else "no"
+        found += [("Records", _records(card)), ("Levels read off the data", levels)]
+    found.append(("Ledger", card.ledger or "none"))
     if card.job is not None:
         found.append(("Job", card.job))
     if card.charged is not None:

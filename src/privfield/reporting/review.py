@@ -291,26 +291,34 @@ def compare_cards(
     """Where two cards differ: the place, and what each says there; questions repeat the rest."""
     one, two = ({k: v for k, v in card.items() if k != "questions"} for card in (first, second))
     left, right = dict(_leaves(one)), dict(_leaves(two))
-    found = [(place, left.get(place, "–"), right.get(place, "–")) for place in {**left, **right}]
+    found = [(at, *_apart(left.get(at), right.get(at), at)) for at in {**left, **right}]
     return [each for each in found if each[1] != each[2]]
 
 
-def _leaves(value: Any, place: str = "") -> Sequence[tuple[str, str]]:
+def _apart(one: Any, two: Any, place: str) -> tuple[str, str]:
+    """Both as text: costs in full, estimates with as few digits as tell them apart."""
+    few = (3, 5) if place.startswith("utility.") else ()
+    shown = [(_plainly(one, digits), _plainly(two, digits)) for digits in (*few, 10)]
+    return next((each for each in shown if each[0] != each[1]), shown[-1])
+
+
+def _leaves(value: Any, place: str = "") -> Sequence[tuple[str, Any]]:
     if isinstance(value, Mapping):
         parts = [(f"{place}.{name}" if place else name, each) for name, each in value.items()]
     elif isinstance(value, list) and any(isinstance(each, list | Mapping) for each in value):
         parts = [(f"{place}[{number}]", each) for number, each in enumerate(value, 1)]
     else:
-        return [(place, _plainly(value))]
+        return [(place, value)]
     return [leaf for name, each in parts for leaf in _leaves(each, name)]
 
 
-def _plainly(value: Any) -> str:
-    """A list on one line, a cost in ρ as a number."""
+def _plainly(value: Any, digits: int) -> str:
+    """A list on one line, a cost in ρ as a number; whole parts of numbers in full."""
     if isinstance(value, list):
         return ", ".join(map(str, value)) or "–"
     if isinstance(value, float) or re.fullmatch(r"\d+/\d+", str(value)):
-        return f"{float(Fraction(value)):.10g}"
+        number = float(Fraction(value))
+        return f"{number:.0f}" if abs(number) >= 10**digits else f"{number:.{digits}g}"
     return "–" if value is None else str(value)
 
 

@@ -79,11 +79,12 @@ def _compare_cards(
     if target is not None:
         write_bytes(target, comparison_page(names, cards).encode())
     differences = compare_cards(*cards)
+    stamp = next((card["stamp"] for card in cards if card["stamp"]), None)
     if json:
-        say_json({"differences": differences, "report": None if target is None else str(target)})
+        report = None if target is None else str(target)
+        say_json({"differences": differences, "report": report, "stamp": stamp})
         return
-    for card in cards:
-        say_stamp(card["stamp"])
+    say_stamp(stamp)
     for entry, one, two in differences:
         say(f"{entry}: {one} | {two}")
     if not differences:

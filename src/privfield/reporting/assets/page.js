@@ -212,9 +212,10 @@
       };
       var lines = [data.edges.columns].concat(records.map(function (r) { return r.slice(0, 9); }));
       var text = lines.map(function (line) { return line.map(cell).join(","); }).join("\r\n") + "\r\n";
+      if (data.stamp) { text = "# " + data.stamp + "\r\n" + text; }
       var link = document.createElement("a");
       link.href = URL.createObjectURL(new Blob(["\ufeff" + text], { type: "text/csv" }));
-      link.download = "edges.csv";
+      link.download = data.stamp ? "edges.NOT-PRIVATE.csv" : "edges.csv";
       link.click();
       setTimeout(function () { URL.revokeObjectURL(link.href); }, 1000);
     });
