@@ -7,13 +7,11 @@ import shlex
 import shutil
 import subprocess
 import sys
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import privfield as pf
-from privfield.cli.commands.fit import _choice
 
 
 @pytest.fixture
@@ -256,15 +254,24 @@ def test_a_triple_is_told_of_in_every_export_that_takes_it(call, desk):
     assert code == 2 and "--to r and graphml take it" in err and not (desk / "weights.csv").exists()
 
 
-def test_a_choice_against_a_smaller_error_says_why():
-    def way(name, error):
-        return SimpleNamespace(name=name, expected_error=error)
-
-    told = _choice(way("moments", 0.02), [way("tables", 0.03), way("selection", 0.01)])
-    assert told.startswith("Chosen: moments, not tables 0.03, selection 0.01. Not by this error")
-    assert (
-        _choice(way("moments", 0.02), [way("tables", 0.03)]) == "Chosen: moments, not tables 0.03"
-    )
+@pytest.mark.parametrize(
+    ("shape", "n", "epsilon", "told"),
+    [
+        ([2] * 6, 3000, "1", "Selection may err less (0.017), but leaves the pairs that it does"),
+        ([3, 4, 5, 2], 100, "0.01", "only if shrunk by exactly the right amount; on real tables"),
+    ],
+)
+def test_a_choice_against_a_smaller_error_says_why(call, desk, shape, n, epsilon, told):
+    """The same in `plan` and in `fit`; where nothing is looked for, `fit` does not speak of it."""
+    pf.Schema({f"v{place}": levels for place, levels in enumerate(shape)}).write("s.toml")
+    (desk / "v.csv").write_text(",".join(f"v{place}" for place in range(len(shape))) + "\n")
+    budget = ("-e", epsilon, "-d", "1e-6", "--n", str(n))
+    planned = " ".join(call("plan", "s.toml", *budget)[1].split())
+    fitted = " ".join(call("fit", "v.csv", "-s", "s.toml", *budget, "-o", "m.pf")[2].split())
+    assert told in planned and told in fitted
+    hopeless = epsilon == "0.01"
+    assert ("Chosen: single variables alone, not tables 0." in fitted) is hopeless
+    assert ("single variables get the whole budget. All pairs read" in planned) is hopeless
 
 
 def test_a_plan_counts_gaps_apart_from_answers(call, desk):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 
+from privfield.mechanisms.edges.forecast import NO_SEARCH
 from privfield.mechanisms.edges.passed_over import MOST_MEAN_RISK
 from privfield.mechanisms.forecasting.choose import forecast_of, target_error
 from privfield.mechanisms.forecasting.forecast import Answers, Forecast
@@ -132,7 +134,7 @@ def advice(
     if best.found is not None and best.available and study.listed is None:
         found.append(_edges(best))
         found.extend([silence(best)] if silence(best) else [])
-        found.extend(_unmeasured(ways))
+        found.extend(passed_over(ways, study))
     if scales_alone(study):
         found.append(scales_alone(study))
     tables = next((each for each in ways if each.name == "tables"), None)
@@ -153,6 +155,8 @@ def _instead(study: Study) -> str:
 def _edges(best: Forecast) -> str:
     """How many edges would show."""
     assert best.found is not None
+    if best.note == NO_SEARCH:
+        return f'Edges: {NO_SEARCH}. All pairs read "not measured".'
     text = f"Edges: {share_text(best.found)} of those assumed would show"
     if best.answers is not Answers.EVERYTHING:
         text += '; pairs that are not selected read "not measured"'
@@ -189,16 +193,37 @@ def scales_alone(study: Study) -> str:
     )
 
 
-def _unmeasured(ways: tuple[Forecast, ...]) -> list[str]:
-    """Why a way with a smaller error is not the first."""
-    best = ways[0].expected_error or 0.0
-    return [
-        f"{each.name.capitalize()} may err less ({number_text(each.expected_error)}), but leaves "
-        "the pairs that it does not select unmeasured."
-        for each in ways[1:]
-        if each.available and not each.asks and 0 < each.answers < Answers.EVERYTHING
-        if each.expected_error is not None and each.expected_error < 0.9 * best
-    ]
+def passed_over(ways: Sequence[Forecast], study: Study) -> list[str]:
+    """Why ways of which the forecast says less error are not the first, a sentence for each.
+
+    Forecasts take noisy tables to be shrunk by the best amount, and selection to miss no more than
+    in a network of strong edges. The choice does not trust either: see `choose.ranked`.
+    """
+    best = ways[0]
+    found = []
+    for each in ways[1:]:
+        if not each.available or each.asks or not _errs_less(each, best):
+            continue
+        name, error = each.name.capitalize(), number_text(each.expected_error)
+        if each.answers is Answers.EVERYTHING and study.guessed:
+            why = "should there be few rows, single variables alone would do better: say --n"
+            found.append(f"{name} may err less ({error}), but {why}.")
+        elif each.answers is Answers.EVERYTHING:
+            why = "only if shrunk by exactly the right amount; on real tables such noise costs more"
+            found.append(f"{name} may err less ({error}), {why}.")
+        elif each.answers is Answers.LITTLE:
+            found.append(f"{name} may err less ({error}), but has no intervals.")
+        else:
+            why = "leaves the pairs that it does not select unmeasured"
+            found.append(f"{name} may err less ({error}), but {why}.")
+    return found
+
+
+def _errs_less(each: Forecast, best: Forecast) -> bool:
+    """By the digits that are shown."""
+    if each.expected_error is None or best.expected_error is None:
+        return False
+    return float(f"{each.expected_error:.2g}") < float(f"{best.expected_error:.2g}")
 
 
 def _change(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import textwrap
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -159,7 +158,7 @@ def _show_offer(purse: Spending, file: str, study: Study, best: Forecast, wanted
 
 def _show_forecast(ways: Sequence[Forecast], study: Study, with_others: bool) -> None:
     """What error, time and memory to expect, and, where there was a choice, of what else."""
-    from privfield.planning.verdict import METRICS, scales_alone, silence, verdict
+    from privfield.planning.verdict import METRICS, passed_over, scales_alone, silence, verdict
     from privfield.words import bytes_text, duration_text
 
     best = ways[0]
@@ -179,6 +178,9 @@ def _show_forecast(ways: Sequence[Forecast], study: Study, with_others: bool) ->
     others = [each for each in ways[1:] if each.available and not each.asks][:3]
     if with_others and others:
         note(f"                 {_choice(best, others)}; `privfield plan` says more")
+        for reason in passed_over((best, *others), study):
+            for line in textwrap.wrap(reason, 90):
+                note(f"                 {line}")
     note(
         f"Expected time    {duration_text(best.seconds)} on one core, with "
         f"{bytes_text(best.memory)} of memory"
@@ -186,18 +188,13 @@ def _show_forecast(ways: Sequence[Forecast], study: Study, with_others: bool) ->
 
 
 def _choice(best: Forecast, others: Sequence[Forecast]) -> str:
-    """What was chosen, and not, with forecast errors; and why, where another's error is smaller.
-
-    Errors are those at the best shrinkage. The choice looks at what noise does without it, too, and
-    at how many pairs a way leaves unmeasured.
-    """
+    """What was chosen, and not, with forecast errors."""
+    from privfield.mechanisms.edges.forecast import NO_SEARCH
     from privfield.words import number_text
 
     listed = ", ".join(f"{each.name} {number_text(each.expected_error)}" for each in others)
-    errors = [each.expected_error for each in others if each.expected_error is not None]
-    less = best.expected_error is not None and min(errors, default=math.inf) < best.expected_error
-    why = ". Not by this error alone: heavy noise and pairs left out count, too" if less else ""
-    return f"Chosen: {best.name}, not {listed}{why}"
+    chosen = "single variables alone" if best.note == NO_SEARCH else best.name
+    return f"Chosen: {chosen}, not {listed}"
 
 
 def _expected_error(best: Forecast) -> float | None:
