@@ -23,7 +23,7 @@ from privfield.inference.contraction.room import RoomForEdges
 from privfield.inference.factors import Table
 from privfield.mechanisms.edges.passed_over import excess_of, link_chances, passed_over_odds
 from privfield.mechanisms.edges.purse import Piece, Purse
-from privfield.mechanisms.edges.schedule import EXPLORING, MISSES
+from privfield.mechanisms.edges.schedule import EXPLORING, MISSES, MOST_CELLS, batch_of
 from privfield.mechanisms.edges.scores import HALF_NORMAL, Counts, Pair, sampling_spread
 from privfield.mechanisms.edges.search import least_excess, may_find
 from privfield.mechanisms.forecasting.calls import learner_call
@@ -48,6 +48,7 @@ MakePurse = Callable[[Mapping[Scope, Counts], Randomness], Purse]
 _DISTANCE = 0.85  # L1 distance of a table from independence, for log-potentials of size 1
 _VARIETY = 0.15  # how much that varies between edges
 _UNSEEN = 0.08  # total variation of pair tables of real data from independence, usually
+_CELL_SECONDS = 4e-6  # of a prediction, with its share of a fit, as measured
 _STATISTIC = "cell of an edge's table"
 NO_SEARCH = "no pair could show in so few rows, so single variables get the whole budget"
 
@@ -91,7 +92,6 @@ def searched(study: Study, search: Search, name: str, call: str, note: str) -> F
     cells = [prod(study.shape[v] for v in pair) for pair in search.chances] or [1]
     typical = sum(cells) / len(cells)
     noisy = [v for v in map(search.noise.get, search.chances) if v is not None and v < math.inf]
-    pairs = (sum(study.shape) ** 2 - sum(levels**2 for levels in study.shape)) // 2
     return Forecast(
         name,
         call,
@@ -102,13 +102,27 @@ def searched(study: Study, search: Search, name: str, call: str, note: str) -> F
         largest,
         sampling,
         max(plain, expected),
-        BASE + 16.0 * pairs + 2 * RoomForEdges(study.rules, study.room).limit,
+        BASE + 16.0 * _pair_cells(study.shape) + 2 * RoomForEdges(study.rules, study.room).limit,
         1,
-        1.0 + study.n * math.comb(study.variables, 2) / 2e9 + 0.2 * edges(study.variables),
+        _seconds(study, search),
         found=search.found,
         note=note,
         answers=Answers.SOME_PAIRS,
     )
+
+
+def _seconds(study: Study, search: Search) -> float:
+    """Roughly: tables are counted in one pass, then all are predicted for each batch of choices."""
+    counting = study.n * math.comb(study.variables, 2) / 2e9
+    if not search.begins:
+        return 0.5 + counting
+    rounds = (sum(search.chances.values()) + MISSES) / batch_of(study.variables)
+    return 0.5 + counting + _CELL_SECONDS * min(_pair_cells(study.shape), MOST_CELLS) * rounds
+
+
+def _pair_cells(shape: Sequence[int]) -> int:
+    """Of the tables of all pairs."""
+    return (sum(shape) ** 2 - sum(levels**2 for levels in shape)) // 2
 
 
 def expected_search(study: Study, make: MakePurse, room: RoomForEdges) -> Search:

@@ -92,11 +92,16 @@ def make_schedule(shape: Sequence[int], candidates: Sequence[Pair], pure: bool) 
         edges,
         _USUAL * tree + MISSES,
         min(len(candidates), _MOST * tree + MISSES),
-        max(1, len(variables) // 12),
+        batch_of(len(variables)),
         share * Fraction(2, 3) / edges,
         share / 3 / edges,
         min(MOST_FOR_CHOICES, Fraction(1, math.isqrt(sorted(sizes)[len(sizes) // 2]))),
     )
+
+
+def batch_of(variables: int) -> int:
+    """How many pairs are chosen between two fits, at first."""
+    return max(1, variables // 12)
 
 
 @lru_cache(maxsize=2)

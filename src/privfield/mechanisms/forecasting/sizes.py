@@ -53,7 +53,8 @@ def moment_memory(variables: int, rows: int) -> float:
 
 def matching_seconds(variables: int) -> float:
     """Roughly, of the fit to noisy moments."""
-    return 20 * _matching_bytes(variables) / 1e9 if variables <= 24 else 5 + variables**2 / 4e4
+    exact = exact_matching(variables)
+    return variables**2 / 4e4 if exact is None else 80 * exact / 1e9
 
 
 def table_seconds(study: Study) -> float:
