@@ -34,7 +34,7 @@ def forecast_items(study: Study, way: str, call: str, law: NoiseLaw, size: int) 
         errors.plain,
         64.0 * measured**2 + 2**26,
         2,
-        1 + 5 * (measured / 500) ** 2 + study.n * p**2 / 1e9,
+        0.5 + 9 * (measured / 500) ** 2 + study.n * p**2 / 2e6,
         found=power(p, (study.coupling / errors.spread) ** 2),
         note=f"counts of levels, then {p * (p + 1) // 2:,} products of standardised scores",
         answers=Answers.EVERYTHING,
