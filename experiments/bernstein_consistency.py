@@ -13,8 +13,10 @@ from functools import cache
 from itertools import product
 
 import numpy as np
+from bernstein_drawing import table_row
 from bernstein_setting import Cell, Results, fit, truth
 from scipy.optimize import minimize_scalar
+from scipy.stats import poisson
 
 from privfield.estimation.tables.observed import priors
 from privfield.inference.engine import Engine
@@ -29,6 +31,7 @@ _BOUNDS = {
     "unbiased": "unbiased, law of noise known",
     "law and ridges": "law known, best ridge of each direction",
 }
+_COUNTS = (0.1, 1.0, 10.0, 100.0, 1_000.0)  # people in a cell
 
 
 @cache
@@ -84,6 +87,26 @@ def least_kl(cell: Cell) -> dict[str, float]:
     }
 
 
+def cell_information(people: float, scale: float) -> float:
+    """What a Poisson count of a cell with Laplace noise tells about its logarithm, over Stam's.
+
+    The score of a count n is n − a; that of the noisy count its mean given what is seen. Stam's
+    bound, a²/(a + b²), takes counts as normal.
+    """
+    low, high = poisson.ppf([1e-12, 1 - 1e-12], people)
+    counts = np.arange(low, high + 1)
+    chances = poisson.pmf(counts, people)
+    tail = scale * np.linspace(0, 30, 4001)[1:]
+    seen = np.concatenate([low - tail[::-1], np.arange(low, high + 0.05, 0.1), high + tail])
+    density, slope = np.zeros((2, seen.size))
+    for count, chance in zip(counts, chances, strict=True):
+        part = chance * np.exp(-np.abs(seen - count) / scale) / (2 * scale)
+        density += part
+        slope += part * (count - people)
+    told = np.trapezoid(slope**2 / density, seen)
+    return float(told * (people + scale**2) / people**2)
+
+
 def default_ridge(cell: Cell) -> float:
     """Of naive MLE, in counts: κ·b."""
     scale = len(cell.truth.cliques) / cell.epsilon
@@ -136,3 +159,11 @@ def consistency(
         least, plain = least_kl(cell), expected_kl(cell, 1.0, noisy=False)
         shown = " | ".join(f"{least[name] / plain:.3g}" for name in _BOUNDS)
         yield f"| {graph} | {people:,} | {shown} |"
+    scale = len(truth("chain3", levels).cliques) / epsilon
+    yield (
+        f"\n| exact information over Stam's, b = {scale:g}; people in a cell | "
+        + " | ".join(f"{people:g}" for people in _COUNTS)
+        + " |"
+    )
+    yield "|---|" + "---:|" * len(_COUNTS)
+    yield table_row("", [cell_information(people, scale) for people in _COUNTS])

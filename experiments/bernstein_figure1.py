@@ -97,9 +97,9 @@ def draw_errors(axis: Any, study: Study) -> Iterator[str]:
         axis.loglog(ends, line, color="#999999", lw=6, alpha=0.35, zorder=0)
     axis.text(2e3, sampling[0] / 30, "slope −1", color="#666666", rotation=-16, fontsize=8)
     axis.text(1.5e5, privacy[0] / 8e3, "slope −2", color="#666666", rotation=-38, fontsize=8)
-    name_left(axis, places, sizes, 1.6)
+    name_left(axis, places, sizes, 1.8)
     axis.set(
-        xlabel="N",
+        xlabel="N people",
         ylabel="mean squared error of a cell",
         title=f"third-order chain, |X| = {study.levels}",
     )
@@ -132,7 +132,7 @@ def draw_projection(axis: Any, study: Study) -> Iterator[str]:
         axis.fill_between(study.sizes, found.min(1), found.max(1), color=colour, alpha=0.2, lw=0)
         yield table_row(name, np.median(found, 1))
     name_left(axis, places, study.sizes, 1.15)
-    axis.set(xlabel="N", ylabel=KL)
+    axis.set(xlabel="N people", ylabel=KL)
     axis.set_title(f"Erdős–Rényi, |X| = {2 * study.levels}, ε = 0.5")
 
 
@@ -167,5 +167,5 @@ def draw_ridges(axis: Any, study: Study) -> Iterator[str]:
         axis.loglog([ridges[0], ridges[-1]], [middle] * 2, color=STYLES[method][0], ls=":")
         places[f"{method}, untuned"] = (middle, STYLES[method][0])
         yield f"\n`{method}` on the same noisy tables, with nothing to tune: {middle:.3g}."
-    name_left(axis, places, ridges, 2.8)
-    axis.set(xlabel="ridge of naive MLE", ylabel=KL, title=title)
+    name_left(axis, places, ridges, 3.2)
+    axis.set(xlabel=f"ridge of naive MLE (|X| = {study.levels})", ylabel=KL, title=title)

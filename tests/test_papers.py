@@ -3,7 +3,6 @@
 import argparse
 import importlib.util
 import inspect
-import itertools
 import json
 import os
 import re
@@ -314,44 +313,6 @@ def test_the_papers_own_em_is_stopped_where_it_is_best(tmp_path, monkeypatch, ca
     looked = {k: pf.estimate(given, "cgm", iterations=k) for k in (1, 4, 9, 13, 19, 28)}
     kl = {k: cell.truth.kl_divergence(model) for k, model in looked.items()}
     assert kept <= 1.001 * min(kl.values()) and kept < kl[1] / 2
-
-
-@pytest.mark.parametrize("graph", ["chain3", "er-0"])
-def test_proposition_4_in_kl_against_enumeration(graph, monkeypatch):
-    """The covariance of indicators over all 2¹⁰ states; d/2N + b²·tr F⁺/N² without a ridge."""
-    monkeypatch.syspath_prepend(str(ROOT / "experiments"))
-    from bernstein_consistency import expected_kl, information, least_kl
-    from bernstein_setting import Cell, truth
-
-    model = truth(graph, 2)
-    states = np.array(list(itertools.product((0, 1), repeat=10)))
-    edges = [model.schema.clique(clique) for clique in model.cliques]
-    tables = zip(edges, model.log_potentials, strict=True)
-    joint = np.exp(sum(table[states[:, a], states[:, b]] for (a, b), table in tables))
-    joint /= joint.sum()
-    codes = [2 * states[:, a] + states[:, b] for a, b in edges]
-    seen = np.concatenate([np.eye(4)[each] for each in codes], axis=1)
-    mean = joint @ seen
-    covariance = (seen * joint[:, None]).T @ seen - np.outer(mean, mean)
-    free = 10 + len(edges)
-    values = np.linalg.eigvalsh(covariance)
-    assert abs(values[-free - 1]) < 1e-12  # the others are zero by definition
-    np.testing.assert_allclose(information(graph, 2)[0], values[-free:], rtol=1e-4)
-    cell = Cell(graph, 10**6, 0.5, levels=2)
-    noise = (len(edges) / 0.5) ** 2 * (1 / values[-free:]).sum() / 1e12
-    assert expected_kl(cell, 0.0, noisy=False) == pytest.approx(free / 2e6)
-    assert expected_kl(cell, 0.0) == pytest.approx(free / 2e6 + noise, rel=1e-3)
-    assert expected_kl(cell, 1e12) == pytest.approx(expected_kl(cell, 1e13), rel=1e-3)  # θ = 0
-    least = least_kl(cell)
-    assert least["unbiased"] == pytest.approx(free / 2e6 + noise / 2, rel=1e-3)
-    looked = [expected_kl(cell, ridge) for ridge in np.geomspace(1e-2, 1e3, 400)]
-    assert least["ridge"] == pytest.approx(min(looked), rel=1e-3)
-    values, theta = information(graph, 2)
-    ridges = np.geomspace(1e-4, 1e8, 20_000)[:, None]
-    for name, extra in (("ridges", 2), ("law and ridges", 1)):
-        known, spread = 1e6 * values, 1e6 * values + extra * (len(edges) / 0.5) ** 2
-        each = known * (spread + (ridges * theta) ** 2) / (known + ridges) ** 2
-        assert least[name] == pytest.approx(each.min(axis=0).sum() / 2e6, rel=1e-3)
 
 
 @pytest.mark.parametrize("spread", [0.1, 1.0, 10.0])
