@@ -53,7 +53,7 @@ ABOUT = {
     "fits": "method: {graph N ε levels: {population.replication: [KL in nats, CPU-seconds]}}",
     "seeds": "populations [N, population], noise [N, population, replication, 1000ε]: numpy; "
     "PSGD: insecure_seed 1 + population + 10·replication, tuned with 0 on population 5",
-    "PSGD, Rényi": "PSGD, noise by Rényi divergences, not the exact curve; also tuned, changed",
+    "PSGD, Rényi": "PSGD with, and tuned for, noise by Rényi divergences, not the exact curve",
 }
 
 

@@ -1,6 +1,6 @@
 """The mobility study of Bernstein et al. (2017, Figure 3b) on public sessions, from our own runs.
 
-    python experiments/mobility.py all --runs 10    # docs/figures/bernstein/figure3b.*
+    python experiments/mobility.py all    # docs/figures/bernstein/figure3b.*
 
 The wifi data of the paper were never published. Here are as many sessions of a news site as the
 paper has user-days (MSNBC page categories, UCI archive; ../shared/data/msnbc990928.zip or --data),
@@ -43,7 +43,7 @@ FOLDER = Path(__file__).resolve().parents[1] / "docs" / "figures" / "bernstein"
 SESSIONS = 124_399  # user-days of the paper
 LENGTH, NULL = 6, "off"
 EPSILONS = (0.003, 0.01, 0.03, 0.1, 0.5, 1.0)
-RUNS = {"auto": 10, "CGM": 10, "naive MLE": 10, "auto, Gaussian": 10, "PSGD": 5}
+RUNS = 25  # of each method and ε
 STEPS = (30, 100, 300, 1000)
 RATES = (1, 2)  # of the learner's own
 CLIPS = (0.5,)  # of the norm of every gradient at the start; 1 in the search over the others
@@ -58,7 +58,7 @@ STYLES = {  # dark to light in grey as well; markers and dashes differ too
     "PSGD": ("#CC6677", "v", ":"),
 }
 ABOUT = {
-    "command": "python experiments/mobility.py all --runs 10",
+    "command": "python experiments/mobility.py all",
     "data": f"{SESSIONS:,} MSNBC sessions drawn by numpy default_rng(2017), first {LENGTH} pages",
     "fits": "method: {ε: [[held-out log-likelihood of a segment in nats, CPU-seconds], …]}",
     "seeds": "noise of ChainLearner afresh; PSGD insecure_seed 0 to tune, then 1, 2, …",
@@ -206,13 +206,13 @@ def fits(study: Study, results: Results, runs: int) -> None:
             results.more(
                 name,
                 epsilon,
-                min(RUNS[name], runs),
+                runs,
                 lambda run, e=epsilon, m=method: study.chain(pf.PureDP(e), m),
             )
         results.more(
             "auto, Gaussian",
             epsilon,
-            min(RUNS["auto, Gaussian"], runs),
+            runs,
             lambda run, e=epsilon: study.chain(pf.ApproxDP(e, study.delta), "auto", "gaussian"),
         )
 
@@ -224,7 +224,7 @@ def psgd(study: Study, results: Results, runs: int) -> None:
         results.more(
             "PSGD",
             epsilon,
-            min(RUNS["PSGD"], runs),
+            runs,
             lambda run, e=epsilon, s=settings, a=share: study.sgd(e, s, run + 1)[a],
         )
 
@@ -333,6 +333,8 @@ def draw(results: Results, folder: Path, rows: int) -> str:
     known = results.known
     best = known["non-private"]["tied"]
     shown, axis = plt.subplots(figsize=(7.4, 4.4), layout="constrained")
+    counted = {len(runs) for name in STYLES for runs in known["fits"].get(name, {}).values()}
+    fits = " to ".join(map(str, sorted({min(counted), max(counted)})))
     places: dict[str, tuple[float, str]] = {}
     for name, (colour, marker, dash) in STYLES.items():
         cells = known["fits"].get(name, {})
@@ -350,7 +352,7 @@ def draw(results: Results, folder: Path, rows: int) -> str:
     axis.spines[["top", "right"]].set_visible(False)
     axis.set_title(
         f"{rows:,} sessions to learn from, |X| = 18 (17 pages and null), segments of {LENGTH};\n"
-        f"without privacy {best:.3f} nats; band: all fits; PSGD and “auto, Gaussian”: δ = 1/N",
+        f"without privacy {best:.3f} nats; band: {fits} fits; PSGD and “auto, Gaussian”: δ = 1/N",
         fontsize=9,
         loc="left",
     )
@@ -386,7 +388,7 @@ def main() -> None:
     parser.add_argument("what", choices=("fits", "tune", "psgd", "why", "draw", "all"))
     parser.add_argument("--data", type=Path, default=MSNBC)
     parser.add_argument("--out", type=Path, help="where results go (docs; few sessions: new)")
-    parser.add_argument("--runs", type=int, default=10, help="at most, of each method and ε")
+    parser.add_argument("--runs", type=int, default=RUNS, help="of each method and ε (25)")
     parser.add_argument("--sessions", type=int, default=SESSIONS)
     chosen = parser.parse_args()
     chosen.out = folder_for(parser, chosen.out, FOLDER, chosen.sessions != SESSIONS)
