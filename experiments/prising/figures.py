@@ -381,7 +381,7 @@ def rates(plan):
     text = (
         "# How fast peer-effect estimates improve with the network\n\n"
         f"Slopes in log n at ε = 5, {plan.runs} runs; Erdős–Rényi n = {plan.sizes[-8:][0]} to "
-        f"{plan.sizes[-1]} (ours to {plan.own_sizes[-1]}), regular graphs n = {plan.regular[0]} to "
+        f"{plan.sizes[-1]}, regular graphs n = {plan.regular[0]} to "
         f"{plan.regular[-1]}. Algorithm 1 and the MPLE over the real line.\n\n"
     )
     (plan.out / "rates.md").write_text(text + "\n".join(out) + "\n\n![rates](rates.png)\n")

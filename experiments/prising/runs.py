@@ -40,9 +40,7 @@ class Plan:
     runs: int = 500
     nodes: int = 2000
     sizes: tuple = (100, 500, 1000, 1500, 2000, 2500, 3000, 3500, 4000)
-    own_sizes: tuple = (100, 500, 1000, 2000)  # ours: simulated curves take a while
     powers: tuple = tuple(round(0.1 * k, 1) for k in range(1, 10))
-    own_powers: tuple = (0.3, 0.5, 0.7, 0.9)
     regular: tuple = (250, 500, 1000)
     betas: tuple = tuple(np.round(np.arange(0, 2.01, 0.1), 1).tolist())
     wide: tuple = tuple(np.round(np.arange(0, 3.21, 0.2), 1).tolist())
@@ -64,9 +62,7 @@ class Plan:
             runs=10,
             nodes=60,
             sizes=(30, 60),
-            own_sizes=(30, 60),
             powers=(0.3, 0.6),
-            own_powers=(0.3,),
             regular=(36, 64),
             betas=few,
             wide=few,
@@ -81,7 +77,7 @@ class Plan:
 
 
 def cells(plan, study):
-    """(lab, name of its network, β, the ε, whether ours is wanted) of one study."""
+    """(lab, name of its network, β, the ε) of one study."""
 
     @cache
     def random(nodes, power):
@@ -90,26 +86,24 @@ def cells(plan, study):
     third = 1 / 3
     if study == "beta":
         for beta in plan.betas:
-            yield lambda: random(plan.nodes, third), "ER", beta, (5.0,), True
+            yield lambda: random(plan.nodes, third), "ER", beta, (5.0,)
     if study == "size":
         for n in plan.sizes:
             for beta in plan.pair:
-                own = n in plan.own_sizes
-                yield lambda n=n: random(n, third), f"n = {n}", beta, plan.three, own
+                yield lambda n=n: random(n, third), f"n = {n}", beta, plan.three
     if study == "density":
         for power in plan.powers:
             for beta in plan.pair:
-                own = power in plan.own_powers
                 name = f"α = {power}"
-                yield lambda a=power: random(plan.nodes, a), name, beta, plan.three, own
+                yield lambda a=power: random(plan.nodes, a), name, beta, plan.three
     if study == "regular":
         for n in plan.regular:
             lab = cache(lambda n=n: Lab(regular_network(n, 1), 3.0, plan.cache))
             for beta in plan.pair:
-                yield lab, f"n = {n}", beta, (5.0,), True
+                yield lab, f"n = {n}", beta, (5.0,)
     if study == "epsilon":
         for beta in plan.pair:
-            yield lambda: random(plan.nodes, third), "ER", beta, plan.eleven, True
+            yield lambda: random(plan.nodes, third), "ER", beta, plan.eleven
     if study in ("synthetic", "epsilon", "around"):
         for name, lab in real(plan).items():
             around = tuple(round(HATS[name] + step, 2) for step in AROUND)
@@ -117,7 +111,7 @@ def cells(plan, study):
             betas = {"synthetic": betas, "epsilon": plan.pair, "around": around}[study]
             epsilons = {"synthetic": (5.0,), "epsilon": plan.eleven, "around": plan.six}[study]
             for beta in betas:
-                yield lab, name, beta, epsilons, True
+                yield lab, name, beta, epsilons
 
 
 def real(plan):
@@ -132,14 +126,14 @@ def compute(plan, study):
     """Run what is missing; the lines of the study."""
     path = plan.out / f"{study}.jsonl"
     done = {(line["network"], line["beta"], line["epsilon"]): line for line in read(path, plan)}
-    for make, name, beta, epsilons, own in cells(plan, study):
+    for make, name, beta, epsilons in cells(plan, study):
         missing = [e for e in epsilons if (name, beta, e) not in done]
         if not missing:
             continue
         lab = make()
         states = studies(lab.network, beta, plan.runs, SEED)
         mple = lab.mple(states)
-        plain = lab.plain(states) if own else None
+        plain = lab.plain(states)
         for epsilon in missing:
             rng = np.random.default_rng([SEED, round(1000 * beta), round(1000 * epsilon)])
             gaussian = lab.printed(states, epsilon, 1 / lab.network.nodes, rng)
@@ -148,10 +142,8 @@ def compute(plan, study):
                 "mple": about(mple, beta, lab.bound),
                 "gaussian": about(gaussian, beta, lab.bound, mple),
                 "laplace": about(laplace, beta, lab.bound, mple),
+                "ours": about(lab.ours(states, epsilon, rng), beta, lab.bound, plain),
             }
-            if own:
-                ours = lab.ours(states, epsilon, rng)
-                methods["ours"] = about(ours, beta, lab.bound, plain)
             line = {"network": name, "beta": beta, "epsilon": epsilon, "runs": plan.runs}
             line |= {"seed": SEED, "bound": lab.bound, "methods": methods}
             done[name, beta, epsilon] = line
