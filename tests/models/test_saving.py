@@ -86,6 +86,16 @@ def test_a_damaged_solution_is_refused(changed):
         model_from_bytes(pack("model", header, arrays))
 
 
+@pytest.mark.parametrize(
+    "ended", [np.array([np.nan]), np.zeros((2, 2)), np.array(["x"]), np.arange(3)], ids=repr
+)
+def test_a_damaged_end_of_a_search_is_refused(ended):
+    model = pf.IsingModel([[0, 0.1], [0.1, 0]])
+    header, arrays = unpack("model", model_bytes(model), "this", lambda _: "weights|field")
+    with pytest.raises(pf.InputError, match="damaged"):
+        model_from_bytes(pack("model", header, arrays | {"ended": ended}))
+
+
 @given(which=st.sampled_from(MODELS), cut=st.floats(0, 1, exclude_max=True))
 def test_a_model_cut_short_is_refused(which, cut):
     data = model_bytes(which)

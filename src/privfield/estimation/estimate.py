@@ -188,7 +188,7 @@ def _(released: ItemSums | PooledItems, how: How) -> OrdinalModel:
             "leave out items that say nearly the same.",
             stacklevel=2,
         )
-    return law.field.model(law.mean)
+    return attach(law.field.model(law.mean), ended=law.ended)
 
 
 @model_of.register

@@ -60,10 +60,10 @@ def pool(sites: Sequence[Any], *, names: Sequence[str] | None = None, overlap: b
     schema = _common_schema(sites)
     model = estimate(pooled)
     if isinstance(pooled, PooledItems) and all(isinstance(site, IsingModel) for site in sites):
-        model = attach(model.to_ising(), measurements=pooled)
+        model = attach(model.to_ising(), measurements=pooled, ended=model.ended)
     if isinstance(model, IsingModel) and schema is not None and not schema.forbidden:
         named = IsingModel(model.weights, model.field, schema=schema, stamp=model.stamp)
-        model = attach(named, measurements=pooled, solution=model.solution)
+        model = attach(named, None, pooled, model.solution, model.ended)
     cards = [getattr(site, "card", None) for site in sites]
     return attach(model, _card(pooled, releases, cards, labels, overlap))
 

@@ -99,9 +99,9 @@ class IsingLearner(Learner):
         else:
             model = self._iterations(data, names)
         if self.schema is not None and not self.schema.forbidden:  # with its own levels
-            solution = model.solution
+            known = None, None, model.solution, model.ended
             model = IsingModel(model.weights, model.field, schema=self.schema, stamp=model.stamp)
-            attach(model, solution=solution)
+            attach(model, *known)
         self.model_ = model
         self.weights_, self.field_ = model.weights, model.field
         attach_card(self, self._if_nothing_shows())
@@ -165,8 +165,9 @@ class IsingLearner(Learner):
         schema = Schema(dict.fromkeys(names, SPIN_LEVELS)) if self.schema is None else self.schema
         rows = SignArray(data) if isinstance(data, np.ndarray) else data
         self._release(ItemScores, rows, schema=schema)
-        model: IsingModel = estimate(self.released_, progress=self.progress).to_ising()
-        return model
+        model = estimate(self.released_, progress=self.progress)
+        same: IsingModel = attach(model.to_ising(), ended=model.ended)
+        return same
 
     def _iterations(self, data: Any, names: tuple[str, ...]) -> IsingModel:
         """Regressions by Frank–Wolfe, or gradients of the pseudo-likelihood."""

@@ -53,6 +53,7 @@ class Model(ABC):
     card: Card | None = None  # where a fitted model comes from (`privfield.models.card.attach`)
     measurements: Any = None  # what it was estimated from
     solution: Solution | None = None  # how that was solved, where an equation was
+    ended: NDArray[np.float64] | None = None  # where a search for its law did, so that none is made
 
     if TYPE_CHECKING:  # fields or cached properties of the models
 
@@ -87,7 +88,7 @@ class Model(ABC):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copies and pickles carry the model, not what was computed from it."""
-        known = (self.stamp, self.card, self.measurements, self.solution)
+        known = (self.stamp, self.card, self.measurements, self.solution, self.ended)
         return rebuild, (type(self), *self._parts()[1:], *known)
 
     # -- exact answers -----------------------------------------------------------------------------
@@ -295,9 +296,11 @@ def rebuild(
     card: Card | None,
     released: Any,
     solution: Solution | None = None,
+    ended: NDArray[np.float64] | None = None,
 ) -> Any:
     """A model from what a pickle holds."""
-    return attach(kind._from_parts({**header, "stamp": stamp}, arrays), card, released, solution)
+    model = kind._from_parts({**header, "stamp": stamp}, arrays)
+    return attach(model, card, released, solution, ended)
 
 
 class _Exact:

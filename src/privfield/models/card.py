@@ -12,6 +12,9 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from typing import Any, NamedTuple, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from privfield._version import __version__
 from privfield.errors import InputError
 from privfield.models.solution import Solution
@@ -155,11 +158,12 @@ def attach(
     card: Card | None = None,
     measurements: Any = None,
     solution: Solution | None = None,
+    ended: NDArray[np.float64] | None = None,
 ) -> M:
     """Put a card, what it was estimated from, and how, on a model; the same model comes back.
 
     None leaves what is there. The numbers of the model are not touched. The card of a stamped model
-    is stamped.
+    is stamped. `ended` are finite numbers of the law of its errors (`estimation.items.law`).
     """
     if card is not None and not isinstance(card, Card):
         raise InputError(f"card must be a Card; got {type(card).__name__}.")
@@ -172,7 +176,7 @@ def attach(
     stamp = getattr(model, "stamp", None)
     if card is not None and card.stamp is None and stamp is not None:
         card = replace(card, stamp=stamp)  # its cost is no promise
-    known = {"card": card, "measurements": measurements, "solution": solution}
+    known = {"card": card, "measurements": measurements, "solution": solution, "ended": ended}
     for name, value in known.items():
         if value is not None:
             object.__setattr__(model, name, value)  # models are frozen

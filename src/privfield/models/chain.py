@@ -48,6 +48,7 @@ class ChainModel:
 
     card: Card | None = None  # as in `Model`; `privfield.models.card.attach` sets them
     measurements: Any = None
+    ended = None  # has no law to search for
     solution: Solution | None = None
 
     def __init__(

@@ -17,7 +17,7 @@ from privfield.models.mrf import MarkovRandomField
 from privfield.models.network import NetworkIsing
 from privfield.models.ordinal import OrdinalModel
 from privfield.models.polynomial import PolynomialMRF
-from privfield.models.saving import FORMAT, Arrays, Header
+from privfield.models.saving import FORMAT, Arrays, Header, stored_floats
 from privfield.models.solution import Solution
 
 ReadRelease = Callable[[Any, bytes, str], Any]  # kind, bytes, where they come from
@@ -54,6 +54,7 @@ def model_from_bytes(
             None if card is None else Card.from_json(card),
             released,
             None if solution is None else Solution.from_json(solution),
+            _ended(arrays),
         )
     except (KeyError, TypeError, ValueError, IndexError, AttributeError):  # InputError too
         raise InputError(f"{source} is damaged: its parts do not fit together.") from None
@@ -61,7 +62,15 @@ def model_from_bytes(
 
 def _array_names(header: Header) -> str:
     _, arrays = KINDS.get(str(header.get("model")), (None, ""))
-    return f"measurements|{arrays}"
+    return f"measurements|ended|{arrays}"
+
+
+def _ended(arrays: Arrays) -> Any:
+    """Finite numbers, if there are any."""
+    found = arrays.get("ended")
+    if found is not None and (found.ndim != 1 or not np.isfinite(stored_floats(found)).all()):
+        raise InputError("where a search ended must be finite numbers.")
+    return found
 
 
 def _released(header: Header, arrays: Arrays, source: str, read: ReadRelease) -> Any:

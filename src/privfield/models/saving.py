@@ -34,6 +34,8 @@ def model_bytes(model: Any) -> bytes:
     if model.measurements is not None:
         common["measurements"] = model.measurements.KIND
         arrays = {**arrays, "measurements": np.frombuffer(model.measurements.to_bytes(), np.uint8)}
+    if model.ended is not None:
+        arrays = {**arrays, "ended": model.ended}
     return pack("model", {**common, **header}, arrays)
 
 

@@ -13,6 +13,7 @@ from privfield.estimation.items.law import Yardstick, law_of
 from privfield.estimation.items.pooled import field_of
 from privfield.inference.sampling.ordinal import OrdinalChains
 from privfield.mechanisms.items.mechanism import ItemScores
+from privfield.models.card import attach
 
 
 def a_field(levels, weights):
@@ -140,9 +141,42 @@ def test_the_model_carries_what_it_knows(tmp_path):
     again = pf.load(tmp_path / "m.pf")
     assert law_of(again.measurements) is not law_of(model.measurements)
     assert str(again.edges()) == str(model.edges())  # simulated alike
+    assert again.draws(1, np.random.default_rng(0))[0].weights.tolist() == (
+        model.draws(1, np.random.default_rng(0))[0].weights.tolist()
+    )
     pf.write_report(again, tmp_path / "r.html")
     page = (tmp_path / "r.html").read_text()
     assert "Clear edges" in page and "x0" in page
+
+
+def test_nothing_is_searched_for_twice(tmp_path, monkeypatch):
+    """By chains, as there are gaps. What cannot be the end of these sums is searched for."""
+    truth = a_field(3, CHAIN)
+    rows = people(truth, 3_000)
+    rows[::7, 0] = 3
+    names = truth.schema.names
+    schema = pf.Schema({name: pf.Ordered(range(3)) for name in names}, gaps={"x0": "none"})
+    model = pf.OrdinalLearner(pf.ZCDP(1), schema=schema).fit(rows).model_
+    model.save(tmp_path / "m.pf")
+    again, asked = pf.load(tmp_path / "m.pf"), []
+    search = laws._search
+    monkeypatch.setattr(laws, "_search", lambda *given: asked.append(given) or search(*given))
+    assert law_of(model.measurements).field.listed is None
+    assert str(again.edges()) == str(model.edges()) and not asked
+    assert again.ask("P(x0=2 | x1=0)") == model.ask("P(x0=2 | x1=0)")
+    cut = attach(pf.load(tmp_path / "m.pf"), ended=model.ended[:-1])
+    wrong = attach(pf.load(tmp_path / "m.pf"), ended=np.append(model.ended[:-1], 9.0))
+    for number, each in enumerate((cut, wrong), 1):
+        assert str(each.edges()) == str(model.edges()) and len(asked) == number
+
+
+def test_sums_of_people_are_those_of_their_statistics():
+    schema = pf.Schema({"a": pf.Ordered([1, 2, 3]), "b": ["no", "yes"], "c": pf.Ordered(range(5))})
+    rng = np.random.default_rng()
+    rows = np.stack([rng.integers(k, size=500) for k in schema.shape], axis=1)
+    items = field_of(ItemScores.measure(rows, pf.ZCDP(5), schema=schema), rng)
+    weights = rng.random(500)
+    assert np.allclose(items.total_of(rows.T, weights), items._statistics(rows.T) @ weights)
 
 
 def test_a_table_that_no_field_explains_has_no_intervals():
@@ -191,7 +225,7 @@ def test_what_is_far_from_the_sums_is_not_near_by_its_own_variances():
     independent = items.linear(items.start(0.0))
     rod = Yardstick.at(items, independent)
     codes = np.array(list(product(range(3), repeat=4))).T
-    measured, own = items._measured(codes), items.statistics(codes)
+    measured, own = items._measured(codes).T, items._statistics(codes).T
 
     def chances(point):
         found = np.exp(own @ point)

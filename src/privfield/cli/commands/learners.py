@@ -154,4 +154,4 @@ def labelled(model: Model, schema: Schema) -> Model:
     names = model.schema.names
     cliques = [[names[v] for v in clique] for clique in model.factors.cliques]
     same = MarkovRandomField(schema, cliques, model.factors.tables, stamp=model.stamp)
-    return attach(same, model.card, model.measurements, model.solution)
+    return attach(same, model.card, model.measurements, model.solution, model.ended)

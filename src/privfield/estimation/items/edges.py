@@ -47,7 +47,7 @@ class ItemUncertainty(Counted):
         rows = []
         for place, (i, j) in enumerate(zip(*field.upper, strict=True)):
             mean, error, scale = means[place], errors[place], field.scale[place]
-            low, middle, high = (scale * (mean + d * error) for d in (-reach, 0.0, reach))
+            low, middle, high = (float(scale * (mean + d * error)) for d in (-reach, 0.0, reach))
             fitted, chance = float(weights[i, j]), erfc(float(mean / error))
             row = EdgeInterval(names[i], names[j], middle, low, high, True, chance, fitted)
             rows.append(replace(row, steps=(shape[i] - 1) * (shape[j] - 1)))
@@ -198,5 +198,5 @@ def _put(
 
 def item_uncertainty(known: Counted, sums: ItemSums | PooledItems) -> ItemUncertainty | None:
     """What is known beyond the model itself; None where no field explains the sums."""
-    law = law_of(sums)
+    law = law_of(sums, ended=known.model.ended)
     return None if law.is_lost else ItemUncertainty(known.model, known.numbers, law)

@@ -36,7 +36,7 @@ from privfield.mechanisms.items.sums import ItemSums, PooledItems
 from privfield.models.ordinal import OrdinalModel
 
 CHAINS = 4096
-_BURN_IN, _SETTLE, _THIN = 20, 5, 2  # sweeps: at first, after a move, between states
+_BURN_IN, _SETTLE, _THIN = 60, 5, 2  # sweeps: at first, after a move, between states
 _PER_NUMBER = 25  # simulated people for each measured number, for covariances
 _PER_CELL = 50  # and in the rarest combination of two answers, in the end
 _MOST_LISTED = 2**23  # numbers in the list of all states
@@ -229,50 +229,59 @@ class ItemField:
         if self.answered is not None or math.prod(self.shape) * width > _MOST_LISTED:
             return None
         codes = np.indices(self.shape).reshape(len(self.shape), -1)
-        return self._measured(codes), self.statistics(codes), self._values(codes)
+        return self._measured(codes), self._statistics(codes), self._values(codes)
 
     def _over_all(self, point: Table) -> _Expected:
         assert self.listed is not None
         measured, own, values = self.listed
-        logs = own @ point
+        logs = point @ own
         chances = np.exp(logs - logs.max())
         chances /= chances.sum()
-        mean, inner = chances @ measured, chances @ own
-        apart, weighted = measured - mean, chances[:, None] * (own - inner)
-        covariance = apart.T @ (chances[:, None] * apart)
+        mean, inner = measured @ chances, own @ chances
+        apart, weighted = measured - mean[:, None], chances * (own - inner[:, None])
+        covariance = apart @ (chances * apart).T
         joint = _joint(values, chances)
         statistics = Statistics(mean, covariance)
-        return _Expected(statistics, apart.T @ weighted, own.T @ weighted, joint, math.inf)
+        return _Expected(statistics, apart @ weighted.T, own @ weighted.T, joint, math.inf)
 
     def _simulated(self, point: Table, people: float) -> _Expected:
         weights, thresholds = self.unpacked(point)
         self.chains.sweep(weights, thresholds, _SETTLE if self._moved else _BURN_IN)
         self._moved += 1
-        size, own = len(self.measured), self.size
+        size, own = len(self.measured), self._own
         few = max(_PER_NUMBER * size, min(_PER_CELL / self._rarest, people))
         wide = math.ceil(few / CHAINS)
         takes = max(wide, math.ceil(people / CHAINS))
-        total, wider, inner = np.zeros(size), np.zeros(size), np.zeros(own)
-        squares, mixed = np.zeros((size, size)), np.zeros((size, own))
-        inside, joint = np.zeros((own, own)), np.zeros((len(self.shape) + 1,) * 2)
+        total, both = np.zeros(size), np.zeros(own[-1] + 1)
+        products, joint = np.zeros((len(both),) * 2), np.zeros((len(self.shape) + 1,) * 2)
         for take in range(takes):
             self.chains.sweep(weights, thresholds, _THIN)
-            statistics = self._measured(self.chains.codes).astype(np.float32)
-            total += statistics.sum(axis=0, dtype=np.float64)
-            joint += _joint(self._values(self.chains.codes))
+            codes = self.chains.codes
+            measured = self._measured(codes, np.float32)
+            sums = measured.sum(axis=1, dtype=np.float64)
+            total += sums
+            joint += _joint(self._values(codes))
             if take < wide:
-                features = self.statistics(self.chains.codes).astype(np.float32)
-                wider += statistics.sum(axis=0, dtype=np.float64)
-                inner += features.sum(axis=0, dtype=np.float64)
-                squares += statistics.T @ statistics
-                mixed += statistics.T @ features
-                inside += features.T @ features
+                others = self._statistics(codes, np.float32)[size - len(both) :]
+                found = np.concatenate([measured, others])
+                both += np.concatenate([sums, others.sum(axis=1, dtype=np.float64)])
+                products += found @ found.T
         count, drawn = wide * CHAINS, takes * CHAINS
-        wider, inner = wider / count, inner / count
-        found = Statistics(total / drawn, squares / count - np.outer(wider, wider), count)
-        slope = mixed / count - np.outer(wider, inner)
-        own_covariance = inside / count - np.outer(inner, inner)
-        return _Expected(found, slope, own_covariance, joint / takes, drawn)
+        covariance = products / count - np.outer(both, both) / count**2
+        statistics = Statistics(total / drawn, covariance[:size, :size], count)
+        slope, inner = covariance[:size, own], covariance[np.ix_(own, own)]
+        return _Expected(statistics, slope, inner, joint / takes, drawn)
+
+    @cached_property
+    def _own(self) -> NDArray[np.intp]:
+        """Where the coordinates' statistics are among what is measured and, after it, the others.
+
+        Levels are among both, unless they are measured of those who answered only.
+        """
+        size = len(self.measured)
+        if self.answered is not None:
+            return np.arange(size, size + self.size)
+        return np.concatenate([np.arange(self.singles), np.arange(size, size + self.pairs)])
 
     @cached_property
     def _rarest(self) -> float:
@@ -283,26 +292,42 @@ class ItemField:
         ]
         return math.prod(sorted(least)[:2])
 
-    def _measured(self, codes: NDArray[np.intp]) -> Table:
-        """What is measured of people with these codes."""
+    def _measured(self, codes: NDArray[np.intp], kind: type = np.float64) -> NDArray[Any]:
+        """What is measured of people with these codes, a column each."""
         first, second = self.upper
-        levels = [contrasts(k)[c] for k, c in zip(self.shape, codes, strict=True)]
         whole, square = scored_rows(codes, self.sums.scores), self.sums.square  # type: ignore[arg-type]
+        levels = self._levels(codes, kind)
         if self.answered is not None:
             whole = whole * self.answered
             square = square // len(self.shape) * self.answered.sum(axis=1)
-            levels = [self.answered[:, i : i + 1] * level for i, level in enumerate(levels)]
-        rows = clipped(whole, square) / GRID
-        return np.concatenate([*levels, rows[:, first] * rows[:, second], rows**2, rows], axis=1)
+            levels = [level * own for level, own in zip(levels, self.answered.T, strict=True)]
+        rows: NDArray[Any] = np.ascontiguousarray(clipped(whole, square).T / GRID, kind)
+        return np.concatenate([*levels, rows[first] * rows[second], rows**2, rows])
 
-    def statistics(self, codes: NDArray[np.intp]) -> Table:
-        """The statistics of the coordinates."""
-        (first, second), values = self.upper, self._values(codes)
-        levels = [contrasts(k)[c] for k, c in zip(self.shape, codes, strict=True)]
-        return np.concatenate([*levels, values[:, first] * values[:, second]], axis=1)
+    def _statistics(self, codes: NDArray[np.intp], kind: type = np.float64) -> NDArray[Any]:
+        """The statistics of the coordinates, a column for each person."""
+        first, second = self.upper
+        values: NDArray[Any] = self._values(codes).astype(kind)
+        return np.concatenate([*self._levels(codes, kind), values[first] * values[second]])
+
+    def _levels(self, codes: NDArray[np.intp], kind: type) -> list[NDArray[Any]]:
+        """The contrasts of each variable's levels."""
+        return [
+            np.take(contrasts(levels).T.astype(kind), column, axis=1)
+            for levels, column in zip(self.shape, codes, strict=True)
+        ]
+
+    def total_of(self, codes: NDArray[np.intp], weights: Table) -> Table:
+        """The sum of the statistics of the coordinates over people who count so much."""
+        levels = [
+            contrasts(size).T @ np.bincount(column, weights, size)
+            for size, column in zip(self.shape, codes, strict=True)
+        ]
+        values = self._values(codes)
+        return np.concatenate([*levels, ((values * weights) @ values.T)[self.upper]])
 
     def _values(self, codes: NDArray[np.intp]) -> Table:
-        return np.stack([s[c] for s, c in zip(self.scores, codes, strict=True)], axis=1)
+        return np.stack([s[c] for s, c in zip(self.scores, codes, strict=True)])
 
 
 def standardised(sums: ItemSums | PooledItems) -> tuple[Table, Table, list[Table]]:
@@ -322,6 +347,6 @@ def standardised(sums: ItemSums | PooledItems) -> tuple[Table, Table, list[Table
 
 def _joint(values: Table, chances: Table | None = None) -> Table:
     """The means of the products of (1, v)."""
-    wide = np.column_stack([np.ones(len(values)), values])
-    weighted = wide / len(values) if chances is None else chances[:, None] * wide
-    return np.asarray(weighted.T @ wide)
+    wide = np.concatenate([np.ones((1, values.shape[1])), values])
+    weighted = wide / values.shape[1] if chances is None else chances * wide
+    return np.asarray(weighted @ wide.T)

@@ -24,7 +24,6 @@ from privfield.inference.factors import Table
 from privfield.inference.sampling.ordinal import OrdinalChains
 
 _PEOPLE, _SETTLE = 20_000, 60  # simulated, and their sweeps
-_BLOCK = 2_000  # of them at a time
 _MOST_ERROR = 1.0  # of log odds: beyond, the interval would be nearly all there is
 
 
@@ -56,7 +55,7 @@ class _Simulated:
     def probability(self, answers: Mapping[int, int]) -> tuple[float, Table]:
         """Of answers to one of the items, to both or to none, and the slope of its logarithm."""
         if not answers:
-            return 1.0, self._total(self.codes, np.ones(_PEOPLE)) / _PEOPLE
+            return 1.0, self.law.field.total_of(self.codes, np.ones(_PEOPLE)) / _PEOPLE
         mean, total = np.zeros(self.law.field.size), 0.0
         for levels in np.ndindex(*self.chances.shape[:2]):
             own = dict(zip(self.pair, levels, strict=True))
@@ -65,17 +64,9 @@ class _Simulated:
             codes = self.codes.copy()
             codes[list(self.pair)] = np.array(levels)[:, None]
             weights = self.chances[levels]
-            mean += self._total(codes, weights)
+            mean += self.law.field.total_of(codes, weights)
             total += float(weights.sum())
         return total / _PEOPLE, mean / total
-
-    def _total(self, codes: NDArray[np.intp], weights: Table) -> Table:
-        """The weighted sum of people's statistics, some people at a time: there may be many."""
-        found = np.zeros(self.law.field.size)
-        for start in range(0, _PEOPLE, _BLOCK):
-            block = slice(start, start + _BLOCK)
-            found += weights[block] @ self.law.field.statistics(codes[:, block])
-        return found
 
     def error(self, both: Mapping[int, int], base: Mapping[int, int], share: float) -> float:
         """Of P(both) for a given share of the base, because few people were simulated."""

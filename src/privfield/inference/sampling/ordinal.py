@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,8 +32,19 @@ class OrdinalChains:
         for _ in range(times):
             for i, score in enumerate(self._scores):
                 logs = columns[i] + score[:, None] * (matrix[i] @ self._values)
-                logs -= logs.max(axis=0)
-                heap = np.cumsum(np.exp(logs, out=logs), axis=0)
+                heap = np.exp(logs - _highest(logs))
+                for below, own in pairwise(heap):
+                    own += below
                 drawn = self._rng.random(self.count, np.float32) * heap[-1]
-                self.codes[i] = (heap[:-1] < drawn).sum(axis=0)
-                self._values[i] = score[self.codes[i]]
+                codes = np.zeros(self.count, np.intp)
+                for each in heap[:-1]:
+                    codes += each < drawn
+                self.codes[i], self._values[i] = codes, score[codes]
+
+
+def _highest(logs: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Of each column. Level by level: numpy takes several times as long down columns."""
+    found: NDArray[np.float32] = logs[0].copy()
+    for row in logs[1:]:
+        np.maximum(found, row, out=found)
+    return found
