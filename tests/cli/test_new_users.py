@@ -277,7 +277,7 @@ def test_a_choice_against_a_smaller_error_says_why(call, desk, shape, n, epsilon
 def test_a_plan_counts_gaps_apart_from_answers(call, desk):
     answers = {name: pf.Ordered([1, 2, 3, 4]) for name in "ab"}
     for gaps, told in (
-        (["a", "b"], "(one level is a gap)"),
+        (["a", "b"], "and gaps"),
         (["a"], "(one level is a gap in 1 of them)"),
     ):
         pf.Schema(answers, gaps=dict.fromkeys(gaps, "none")).write("s.toml")

@@ -59,6 +59,30 @@ def test_items_tell_their_scores_and_spread(tmp_path):
     assert "spread <- NULL" in (tmp_path / "l.R").read_text()
 
 
+def test_what_three_variables_say_together(tmp_path, capsys):
+    """A matrix cannot hold it; where pairs are written, a note says whose weight is a mean."""
+    table = np.array([[[1, 0], [0, 1]], [[0, 1], [1, 2]]], float)
+    schema = pf.Schema({name: ["no", "yes"] for name in "abcd"})
+    pf.MarkovRandomField(schema, [("a", "b", "c")], [table]).save(tmp_path / "m.pf")
+
+    def export(to, name):
+        return main(["export", str(tmp_path / "m.pf"), "--to", to, "-o", str(tmp_path / name)])
+
+    assert export("qgraph", "m.csv") == 2 and not (tmp_path / "m.csv").exists()
+    told = " ".join(capsys.readouterr().err.split())
+    assert "no place for what three variables or more have to say together (a × b × c)" in told
+    for to, name in (("r", "m.R"), ("graphml", "m.graphml"), ("json", "m.json")):
+        assert export(to, name) == 0
+        assert "Three or more variables interact" in (tmp_path / name).read_text()
+    text = (tmp_path / "m.R").read_text()
+    assert "NULL: three variables interact" in text
+    found = text.split("weights <- square(c(")[1].split("))")[0].split(", ")
+    halves = [
+        np.log(np.exp(half[0, 0] + half[1, 1] - half[0, 1] - half[1, 0])) / 4 for half in table
+    ]
+    assert float(found[6]) == pytest.approx(np.mean(halves))  # of b and c, at each level of a
+
+
 def has_qgraph():
     if shutil.which("Rscript") is None:
         return False

@@ -8,15 +8,24 @@ from privfield.planning.plan import Plan
 from privfield.privacy.budgets import in_words
 
 
-@pytest.mark.parametrize("budget", [pf.PureDP(1), pf.ZCDP(0.1), pf.ApproxDP(1, 1e-6)])
-def test_noise_is_that_of_the_pooled_release(budget):
+@pytest.mark.parametrize(
+    ("size", "budget"),
+    [
+        (4, pf.PureDP(1)),
+        (4, pf.ZCDP(0.1)),
+        (4, pf.ApproxDP(1, 1e-6)),  # of few numbers, Laplace noise is the smaller one
+        (7, pf.ApproxDP(1, 1e-6)),
+        (7, pf.ApproxDP(0.1, 1e-6)),
+    ],
+)
+def test_noise_is_that_of_the_pooled_release(size, budget):
     """Three sites with a third of the people each, pooled, against what the plan forecasts."""
     rng = np.random.default_rng()
-    rows = pf.IsingModel(np.zeros((4, 4))).sample(600, rng, "independent")
+    rows = pf.IsingModel(np.zeros((size, size))).sample(600, rng, "independent")
     learner = pf.IsingLearner(budget, method="moments")
     sites = [learner.fit(part).released_ for part in np.split(rows, 3)]
     pooled = pf.pool(sites).measurements
-    found = pf.plan(4, 600, budget, sites=3)
+    found = pf.plan(size, 600, budget, sites=3)
     (moments,) = (way for way in found.methods if way.name == "moments")
     assert moments.noise_sd == pytest.approx(pooled.law.deviation, rel=0.02)
     assert found.budget == budget and "3 sites" in found.advice[0]
@@ -26,6 +35,9 @@ def test_the_budget_needed_is_that_of_each_site():
     alone = pf.plan(6, 3000, pf.ZCDP(0.01), accuracy=0.05)
     spread = pf.plan(6, 3000, pf.ZCDP(0.01), accuracy=0.05, sites=4)
     assert spread.needed_budget.rho == pytest.approx(4 * alone.needed_budget.rho, rel=0.03)
+    each = pf.plan(6, 3000, pf.ApproxDP(0.5, 1e-6), accuracy=0.05, sites=4).needed_budget
+    again = pf.plan(6, 3000, each, accuracy=0.05, sites=4)
+    assert again.recommended.largest_error == pytest.approx(0.05, rel=0.02)
 
 
 def test_the_code_to_paste_is_that_of_each_site():

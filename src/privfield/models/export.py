@@ -21,6 +21,8 @@ from privfield.stamps import comment, note_beside, stamped
 if TYPE_CHECKING:
     import networkx
 
+_MOST_NAMED = 3
+
 
 def write_graphml(model: Model, path: str | os.PathLike[str]) -> None:
     """The dependency graph, with weights and fields where the model has them."""
@@ -71,8 +73,13 @@ def write_qgraph(
 
     Both are for states −1 and +1 (``IsingSampler(..., responses = c(-1L, 1L))``), or of an ordinal
     model for its scores, with a threshold for each level. Any other model must be binary and
-    pairwise.
+    pairwise: a matrix holds no interaction of three variables.
     """
+    if among := larger_interactions(model):
+        raise InputError(
+            f"a matrix of weights has no place for what three variables or more have to say "
+            f"together ({among})."
+        )
     if isinstance(model, OrdinalModel):
         names, matrix, rows = model.schema.names, model.weights, _by_level(model)
     else:
@@ -87,6 +94,13 @@ def write_qgraph(
     with write_whole(weights_path) as first, write_whole(thresholds_path) as second:
         first.write(comment(model.stamp) + weights)
         second.write(comment(model.stamp) + thresholds)
+
+
+def larger_interactions(model: Model) -> str:
+    """The interactions of three and more variables, in words; "" where there are none."""
+    names, (_, cliques) = model.schema.names, model._structure()
+    large = [" × ".join(names[v] for v in clique) for clique in cliques if len(clique) > 2]
+    return ", ".join([*large[:_MOST_NAMED], *["…"] * (len(large) > _MOST_NAMED)])
 
 
 def _by_level(model: OrdinalModel) -> list[list[str]]:

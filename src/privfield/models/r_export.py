@@ -65,6 +65,7 @@ if (requireNamespace("qgraph", quietly = TRUE)) {{
     nodeNames = ifelse(questions == "", labels, questions),
     groups = groups,
     theme = "colorblind",
+    palette = if (length(groups) > 8) "rainbow" else "colorblind",
     layout = "spring",
     legend = FALSE,
     DoNotPlot = TRUE
@@ -150,7 +151,9 @@ def _thresholds(model: Model) -> tuple[str, str]:
     try:
         return _numbers(model.to_ising().field), "one for each variable, for states -1 and +1"
     except InputError:
-        return "NULL", "NULL: not all variables have two levels"
+        three = any(len(clique) > 2 for clique in model._structure()[1])
+        why = "three variables interact" if three else "not all variables have two levels"
+        return "NULL", f"NULL: {why}"
 
 
 def write_jasp(model: Model, path: str | os.PathLike[str], n: int, method: str) -> None:

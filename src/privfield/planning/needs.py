@@ -9,9 +9,15 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 
-from privfield.mechanisms.forecasting.choose import forecast_of, target_error
+from privfield.mechanisms.forecasting.choose import (
+    forecast_of,
+    forecasts,
+    ranked,
+    target_error,
+)
 from privfield.mechanisms.forecasting.study import MOST_ROWS, Study
 from privfield.privacy.budgets import ZCDP, ApproxDP, Budget, PureDP
+from privfield.privacy.gaussian_curve import gaussian_epsilon_for, gaussian_rho_for
 
 Excess = Callable[[int], float]  # log(error / accuracy): it falls, and from 0 on all is well
 
@@ -88,21 +94,39 @@ def _smallest(
     return high
 
 
-def alone(budget: Budget, sites: int) -> Budget:
-    """The budget of one table whose noise has the variance of that of several sites together.
+def alone(study: Study, sites: int) -> tuple[Study, bool]:
+    """The study of one table whose noise has the variance of that of several sites together.
 
-    Variances add up: ρ is divided by their number, ε (of either kind) by its root.
+    An (ε, δ) may be spent on Laplace or on Gaussian noise, whose variances follow ε in other ways:
+    the one whose forecast is that of the sites counts. Also, whether that is Gaussian noise.
     """
-    if sites == 1 or not isinstance(budget, PureDP | ApproxDP | ZCDP):
-        return budget
-    return scaled(budget, sites ** (-1.0 if isinstance(budget, ZCDP) else -0.5))
+    if sites == 1:
+        return study, False
+
+    def noise(each: Study) -> float:
+        return forecast_of(each, way).noise_sd or 0.0
+
+    way = ranked(forecasts(study), study)[0].name
+    wanted, found = math.sqrt(sites) * noise(study), []
+    for gaussian in (True, False):
+        budget = with_noise(study.budget, sites, gaussian)
+        found.append((replace(study, budget=budget, base=budget), gaussian))
+    return min(found, key=lambda each: abs(noise(each[0]) - wanted))
 
 
-def apart(budget: Budget, sites: int) -> Budget:
-    """What each of several sites needs to have the noise of one table with that budget."""
-    if sites == 1 or not isinstance(budget, PureDP | ApproxDP | ZCDP):
-        return budget
-    return scaled(budget, sites ** (1.0 if isinstance(budget, ZCDP) else 0.5))
+def with_noise(budget: Budget, times: float, gaussian: bool) -> Budget:
+    """The same kind of budget, which makes noise of so many times the variance."""
+    if isinstance(budget, ZCDP):
+        return scaled(budget, 1 / times)
+    if isinstance(budget, ApproxDP) and gaussian:
+        delta = budget.exact_delta
+        rho = gaussian_rho_for(budget.exact_epsilon, delta) / Fraction(times)
+        epsilon = gaussian_epsilon_for(rho, delta) if rho else None
+        if epsilon is not None:
+            return scaled(budget, float(epsilon / budget.exact_epsilon))
+    if isinstance(budget, PureDP | ApproxDP):
+        return scaled(budget, times**-0.5)
+    return budget
 
 
 def scaled(budget: Budget, factor: float) -> Budget:

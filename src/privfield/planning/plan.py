@@ -15,7 +15,7 @@ from privfield.mechanisms.forecasting.forecast import Answers, Forecast
 from privfield.mechanisms.forecasting.study import Study
 from privfield.planning.bounds import lower_bounds, why_none
 from privfield.planning.facts import LowerBound, PlanFacts, Table1Row
-from privfield.planning.needs import alone, apart, budget_needed, rows_needed
+from privfield.planning.needs import alone, budget_needed, rows_needed, with_noise
 from privfield.planning.request import check_study
 from privfield.planning.screen import screen_text, table_text
 from privfield.planning.table1 import live_table
@@ -74,7 +74,7 @@ def plan(
     study = check_study(
         schema_or_shape,
         n,
-        alone(budget, sites),
+        budget,
         model=model,
         order=order,
         width=width,
@@ -90,7 +90,8 @@ def plan(
         limit=limit,
         coupling=coupling,
     )
-    found = make_plan(study, budget, sites)
+    study, gaussian = alone(study, sites)
+    found = make_plan(study, budget, sites, gaussian)
     return found if sites == 1 else _pooled(found, study)
 
 
@@ -128,18 +129,19 @@ def _gap_levels(study: Study) -> int:
     return sum(variable.has_gap for variable in study.schema.variables)
 
 
-def make_plan(study: Study, spent: Budget, sites: int) -> Plan:
+def make_plan(study: Study, spent: Budget, sites: int, gaussian: bool = False) -> Plan:
     """Ask every mechanism that fits, and say what follows from their forecasts.
 
-    Budgets that the plan names are those of each site, what is `spent` there and what is needed.
+    Budgets that the plan names are those of each site, what is `spent` there and what is needed;
+    noise of several sites is `gaussian`, or it is not.
     """
     ways = tuple(ranked(forecasts(study), study))
     best = ways[0]
     needed_n = needed_budget = None
     if study.accuracy is not None and best.available:
         needed_n, needed_budget = rows_needed(best.name, study), budget_needed(best.name, study)
-    if needed_budget is not None:
-        needed_budget = apart(needed_budget, sites)
+    if needed_budget is not None and sites > 1:
+        needed_budget = with_noise(needed_budget, 1 / sites, gaussian)
     table, notes = live_table(study)
     metric, target = METRICS[study.model]
     bounds = lower_bounds(study)

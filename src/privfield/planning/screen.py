@@ -72,13 +72,15 @@ def table_text(plan: PlanFacts) -> str:
 def _title(plan: PlanFacts) -> str:
     what = _TITLES[plan.model]
     if plan.levels:
-        few, most = min(plan.levels), max(plan.levels)
+        gaps = plan.gaps == plan.variables  # everywhere: not counted as a level
+        few, most = min(plan.levels) - gaps, max(plan.levels) - gaps
         levels = f"of {few} levels" if few == most else f"of {few} to {most} levels"
         many = f"{plan.variables:,} two-level variables"
         what += f" {many}" if most == 2 else f" {plan.variables:,} variables {levels}"
-        if plan.gaps:
-            some = "" if plan.gaps == plan.variables else f" in {plan.gaps:,} of them"
-            what += f" (one level is a gap{some})"
+        if gaps:
+            what += " and gaps"
+        elif plan.gaps:
+            what += f" (one level is a gap in {plan.gaps:,} of them)"
     noun = {"chain": "people", "peer": "nodes"}.get(plan.model, "rows")
     protected = _PRIVACY[str(plan.adjacency)].format(plan.unit)
     where = f" in {plan.sites} sites" if plan.sites > 1 else ""

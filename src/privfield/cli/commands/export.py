@@ -26,7 +26,8 @@ synthetic people as CSV, which JASP's network module reads. centrality: CSV, a r
 card: what a disclosure board or a registry of releases asks, as JSON and as a page next to it:
 card.json and card.html, study.json and study.card.html. In
 graphml, json and r edges carry the model's weight and, where it is known, the estimate that is not
-shrunk with its interval (low, high; an end that is not there is infinite), and its verdict.
+shrunk with its interval (low, high; an end that is not there is infinite), and its verdict. Where
+three variables interact, these have a note and the pairs' mean weights, and qgraph is refused.
 """
 FORMATS = ("graphml", "uai", "qgraph", "json", "r", "jasp", "centrality", "card")
 _SUFFIXES = {  # the first is added to a name without any
@@ -131,7 +132,20 @@ def _export_r(model: Model, target: Path) -> None:
     for place, row in enumerate(model.centrality(), 1):
         groups.setdefault(f"community {row.community}", []).append(place)
     signed = all(edge.signed for edge in edges)
-    write_r(model, target, numbers, verdicts, groups, signed, edges.note)
+    write_r(model, target, numbers, verdicts, groups, signed, _note(model, edges))
+
+
+def _note(model: Model, edges: Edges) -> str:
+    """What is to be known of the weights of pairs; of a model made by hand, too."""
+    from privfield.models.export import larger_interactions
+
+    among = "" if edges.note else larger_interactions(model)
+    if not among:
+        return edges.note
+    return (
+        f"Three or more variables interact ({among}): how strongly two of them are linked depends "
+        "on the others. Their weight is the mean over the levels of those."
+    )
 
 
 def page_path(card: Path) -> Path:
@@ -150,8 +164,8 @@ def graph_of(model: Model, edges: Edges) -> Any:
     import math
 
     graph = _weighted(model)
-    if edges.note:
-        graph.graph["note"] = edges.note
+    if note := _note(model, edges):
+        graph.graph["note"] = note
     for edge in edges if edges.known else ():
         if graph.has_edge(edge.first, edge.second):
             numbers = {"weight": edge.fitted, "estimate": edge.estimate, "p": edge.p}
