@@ -105,7 +105,7 @@ def law_of(
 
 
 def _again(sums: ItemSums | PooledItems, ended: Table) -> ItemLaw | None:
-    """The law where a search ended; None if it cannot have been one for these sums."""
+    """The law where a search ended; None if people drawn anew do not agree that it was one."""
     field = field_of(sums, np.random.default_rng(0))
     size = field.size
     if ended.shape != (2 + 5 * size,):
@@ -117,7 +117,8 @@ def _again(sums: ItemSums | PooledItems, ended: Table) -> ItemLaw | None:
     best, held = normal(here, sites), normal(here, loose)
     if _length(best[0] - point, best[1]) > _NEAR:
         return None
-    return ItemLaw(field, here, sites, *best, loose, *held)
+    law = ItemLaw(field, here, sites, *best, loose, *held)
+    return None if law.is_lost else law
 
 
 def _find(sums: ItemSums | PooledItems, progress: ProgressCallback | None) -> ItemLaw:
