@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from itertools import combinations
 
+from privfield.estimation.moments.exact import exact_bytes, fits
 from privfield.inference.contraction.plan import QUICK_BYTES, ContractionSize, contraction_size
 from privfield.mechanisms.forecasting.study import Study
 
@@ -63,14 +63,9 @@ def table_seconds(study: Study) -> float:
     return 0.5 + study.n * len(study.cliques) / 2e9 + 300 * min(size, 1e15) / 5e9
 
 
-@lru_cache(maxsize=256)
 def exact_matching(variables: int) -> float | None:
-    """Bytes of exact inference where moments are matched by it; None where by Markov chains."""
-    if variables > 60:
-        return None
-    pairs: list[tuple[int, ...]] = [*combinations(range(variables), 2)] or [(0,)]
-    size = contraction_size((2,) * variables, pairs, max_bytes=QUICK_BYTES)
-    return size.bytes if size.complete and size.bytes <= QUICK_BYTES else None
+    """Bytes of exact moments where they are matched by these; None where by Markov chains."""
+    return exact_bytes(variables) if fits(variables, QUICK_BYTES) else None
 
 
 def _matching_bytes(variables: int) -> float:
