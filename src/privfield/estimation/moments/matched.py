@@ -60,14 +60,16 @@ class Matched:
         """What of it a model keeps."""
         return Solution(self.converged, self.residual, self.steps, self.contradicted)
 
+    def _unsolved(self) -> str:
+        return "" if self.converged else ", and its equations are not solved"
+
     def told(self) -> IsingModel:
         """The model, with a warning where it must not be trusted, by released numbers only."""
         if self.contradicted:
             warnings.warn(
-                "The estimate did not converge: the model contradicts released moments of "
-                f"{self.solution.named()} by more than noise explains. Do not trust its "
-                "weights. Fewer variables, or leaving out those that say nearly the same as "
-                "others, would help.",
+                f"The model contradicts released moments of {self.solution.named()} by more than "
+                f"noise explains{self._unsolved()}. Do not trust its weights. Fewer variables, or "
+                "leaving out those that say nearly the same as others, would help.",
                 stacklevel=3,
             )
         elif self.shrunk and not self.converged:

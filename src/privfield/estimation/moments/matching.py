@@ -26,7 +26,7 @@ from privfield.errors import InputError
 from privfield.estimation.moments.exact import ExactMoments, fits
 from privfield.estimation.moments.matched import Matched, check
 from privfield.estimation.moments.newton import Matching
-from privfield.estimation.moments.prior import choose_prior, own_variance
+from privfield.estimation.moments.prior import choose_prior, field_variance
 from privfield.inference.contraction.plan import QUICK_BYTES
 from privfield.inference.factors import Table
 from privfield.inference.sampling.dense import Chains, Engine
@@ -35,9 +35,7 @@ from privfield.mechanisms.moments.moments import Moments
 from privfield.models.ising import IsingModel
 from privfield.progress import Progress, ProgressCallback
 
-_LEAST_VARIANCE = 1e-9  # stands for "no noise"
 _RIDGE = 1e-9  # keeps maximum likelihood finite where data would send it to infinity
-_LEAST_PRIOR, _MOST_PRIOR = 2.0**-12, 1.0
 _SETTLE = 40  # rounds of chains where nothing is chosen
 _LAST = 10  # and after the choice
 _EXACT_ROUNDS, _EXACT_TOLERANCE = 20, 1e-8
@@ -183,11 +181,9 @@ def _by_chains(
 
 
 def _task(moments: Moments, engine: Engine) -> Matching:
-    noise = max(moments.law.deviation**2, _LEAST_VARIANCE)
-    return Matching(joint_moments(moments), moments.rows, noise, engine)
+    return Matching(joint_moments(moments), moments.rows, moments.law, engine)
 
 
 def _chosen(task: Matching, tell: Callable[[], None]) -> Matching:
-    field = own_variance(task.target[0, 1:], task.scatter, _LEAST_PRIOR, _MOST_PRIOR)
-    choose_prior(task, field, tell)
+    choose_prior(task, field_variance(task), tell)
     return task

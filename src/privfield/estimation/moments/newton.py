@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from privfield.inference.factors import Table
 from privfield.inference.sampling.dense import Engine
+from privfield.privacy.noise import NoiseLaw
 
 ROUND_SWEEPS = 4
 _RATE, _LEAST_RATE = 0.7, 0.02  # of a Newton step
@@ -30,7 +31,9 @@ _TURNS = 20
 _AVERAGED = 30  # rounds, fewer of many variables
 _ITERATIONS, _ACCURACY = 15, 0.05  # of conjugate gradients
 STIFF = 10.0  # a ridge: curvatures are at most 4 or so
-_LEAST_SPREAD = 0.01  # a variance, where all chains agree
+_LEAST_SPREAD = 1e-3  # a variance, where all chains agree
+_LEAST_VARIANCE = 1e-9  # stands for "no noise"
+_NEAR_ONE = 0.9  # a mean
 _FEW = 8  # times the variables
 _FEATURES = 1 << 23  # products of two states
 _RIDGE = 1e-9  # keeps maximum likelihood finite where data would send it to infinity
@@ -48,10 +51,14 @@ class _Kept(NamedTuple):
 class Matching:
     """Noisy moments, chains, and the θ that has come out so far."""
 
-    def __init__(self, target: Table, rows: float, noise: float, chains: Engine) -> None:
-        self.target, self.rows, self.chains = target, rows, chains
-        self.privacy = noise / rows**2  # variance of a moment, by privacy
+    def __init__(self, target: Table, rows: float, law: NoiseLaw, chains: Engine) -> None:
+        self.target, self.rows, self.law, self.chains = target, rows, law, chains
+        self.privacy = (
+            max(law.deviation**2, _LEAST_VARIANCE) / rows**2
+        )  # variance of a moment, by privacy
         self.scatter = 1 / rows + self.privacy  # and by sampling too
+        means, noise = np.abs(target[0, 1:]), math.sqrt(self.privacy)
+        self.fixed = means > max(_NEAR_ONE, 1 - 3 * noise, 5 * noise)  # hardly anybody differs
         self.theta = np.zeros_like(target)
         self.prior = np.full_like(target, np.inf)
         self.common = np.zeros_like(target)  # signs of weights with a common mean, else zeros
@@ -66,6 +73,18 @@ class Matching:
     def residual(self, moments: Table) -> Table:
         """What the model does not explain, zero on the diagonal."""
         return _hollow(self.target - moments)
+
+    def reach(self, count: int) -> float:
+        """The square of what privacy takes the largest of so many moments to.
+
+        Of Gaussian noise 1 + 2 log(count) variances (Donoho & Johnstone 1994); other noise goes as
+        far with the same chance.
+        """
+        normal = (1 + 2 * math.log(count)) * self.privacy
+        if not self.law.name.endswith("laplace"):
+            return normal
+        chance = math.erfc(math.sqrt(normal / self.privacy / 2))
+        return max(normal, (self.law.margin(1 - chance) / self.rows) ** 2)
 
     def misfit(self, sweeps: int) -> float:
         """The sum of squared residuals at the present θ."""
@@ -154,6 +173,7 @@ class Matching:
     def _ridge(self, moments: Table) -> Table:
         loss = self.spread(moments) / np.maximum(1 - moments**2, 1 / self.rows)
         found = loss / self.prior + _RIDGE
+        found[0, 1:] = found[1:, 0] = found[0, 1:] / np.where(self.fixed, self._told(moments), 1.0)
         np.fill_diagonal(found, 1.0)
         return np.asarray(found)
 
@@ -163,20 +183,42 @@ class Matching:
         Where privacy noise dominates, the p − 1 products x_i·x_j tell more about E[x_i] than its
         own noisy number: the gradient of the sum of squared residuals weighs them by E[x_j].
         """
-        found = self.residual(moments)
-        found[0, 1:] = found[1:, 0] = self._shift(found, moments[0, 1:])
-        return np.asarray(found - self._ridge(moments) * (theta - self._mean(theta)))
+        left = self.residual(moments)
+        found = left - self._ridge(moments) * (theta - self._mean(theta))
+        left[0, 1:] -= self._told(moments) * (left - found)[0, 1:]
+        found[0, 1:] = found[1:, 0] = self._shift(left, moments)
+        return np.asarray(found)
 
-    def _shift(self, residual: Table, means: Table) -> Table:
-        """How far the means are off."""
-        share = self.privacy / self.scatter
-        own = residual[0, 1:] + share * residual[1:, 1:] @ means
-        return np.asarray(own / (1 + share * (means @ means - means**2)))
+    def _shift(self, left: Table, moments: Table) -> Table:
+        """How far all means are off together, by what is left of singles and pairs.
+
+        Least squares: a pair with E[x_i] off by d_i and E[x_j] by d_j is off by about
+        E[x_j] d_i + E[x_i] d_j.
+        """
+        means, told = moments[0, 1:], self._told(moments)
+        root = np.sqrt(self._share(moments))
+        pull = root * means
+
+        def times(d: Table) -> Table:
+            return np.asarray((told - pull**2) * d + pull * float(pull @ d))
+
+        wanted = left[0, 1:] / root + root * (left[1:, 1:] @ means)
+        return root * _conjugate_gradients(times, wanted, told)
+
+    def _told(self, moments: Table) -> Table:
+        """How often each mean was released, its own number once: a pair tells E[x_j] of it."""
+        squares = moments[0, 1:] ** 2
+        return np.asarray(1 + self._share(moments) * (squares.sum() - squares))
+
+    def _share(self, moments: Table) -> Table:
+        """Of privacy in the variance of each mean: pairs of the same people repeat the rest."""
+        spread = np.where(self.fixed, self.spread(moments)[0, 1:], self.scatter)
+        return np.asarray(self.privacy / spread)
 
     def _lacking(self, moments: Table) -> Table:
         """What covariances lack, so that means that are off do not pass for common causes."""
         found = self.residual(moments)
-        found[0, 1:] = self._shift(found, moments[0, 1:])
+        found[0, 1:] = self._shift(found, moments)
         return _centred(found, moments[0, 1:])
 
     def _mean(self, matrix: Table) -> Table:
@@ -255,7 +297,7 @@ class Matching:
 def _own(covariance: Table) -> Table:
     """How far each weight moves its own pair."""
     spread = np.diag(covariance)
-    return np.asarray(np.maximum(np.outer(spread, spread) + covariance**2, 0.01))
+    return np.asarray(np.maximum(np.outer(spread, spread) + covariance**2, _LEAST_SPREAD))
 
 
 def _fields(covariance: Table, shift: Table, ridge: Table) -> Table:

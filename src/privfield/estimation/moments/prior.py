@@ -32,8 +32,10 @@ _BURN_IN = 20  # sweeps
 _REACH = 2  # pairs that stand out for each of the forest: more of them are moments at a distance
 _PASSES = 5  # of finding edges that stand out
 _SPARSE = 6  # times the variables: so few pairs that stand out come first, then the others' τ²
-_LEAST_CURVATURE = 0.05
+_SURE, _TINY = 0.999, 1e-300
+_RARE = 2 * math.log(1000)  # variances
 _MOST_MEAN = 0.95
+_LEAST_FIELD, _MOST_FIELD = 2.0**-12, 16.0  # variances
 
 Mask = NDArray[np.bool_]
 
@@ -73,6 +75,20 @@ def own_variance(values: Table, scatter: float, least: float, most: float) -> Ta
     return np.asarray(np.clip(np.maximum(alone, common), least, most))
 
 
+def field_variance(task: Matching) -> Table:
+    """Prior variances of fields: those of the means; of the nearly constant, of what fields are."""
+    means = task.target[0, 1:]
+    small = own_variance(means, task.scatter, _LEAST_FIELD, 1.0)
+    large = np.minimum(np.arctanh(_possible(task, means)) ** 2, _MOST_FIELD)
+    return np.where(task.fixed, np.maximum(large, small), small)
+
+
+def _possible(task: Matching, means: Table) -> Table:
+    """Means of nearly constant variables are as far inside [−1, 1] as noise reaches."""
+    most = np.where(task.fixed, max(_MOST_MEAN, 1 - math.sqrt(task.privacy)), _MOST_MEAN)
+    return np.clip(means, -most, most)
+
+
 def choose_prior(task: Matching, field: Table, tell: Callable[[], None]) -> None:
     """Find the priors and a θ that fits; `field` holds the prior variances of the fields."""
     _Choice(task, field, tell).run()
@@ -84,6 +100,7 @@ class _Choice:
         self.p = len(field)
         self.upper = np.triu_indices(self.p, 1)
         self.pairs = max(1, len(self.upper[0]))
+        self.reach = 1 + 2 * math.log(self.pairs)
         self.chance = 3 * math.sqrt(2 * self.pairs)  # of a sum of that many squares
         self.alone = np.zeros(len(self.upper[0]))  # τ² of weights that stand out
         self.edges: Mask = np.zeros(len(self.upper[0]), bool)
@@ -113,7 +130,7 @@ class _Choice:
             else:
                 found = self._path(self._restart(start))
             fewer = sparse and int(edges.sum()) < int(before[0].sum())
-            if found.error >= best.error + self.chance * fewer:
+            if found.error >= best.error + max(self.chance * fewer, self._blur(best)):
                 self.edges, self.alone = before
                 break
             best = found
@@ -124,7 +141,7 @@ class _Choice:
         means = self.task.target[0, 1:]
         shrunk = means * self.field / (self.field + self.task.scatter)
         theta = np.zeros_like(self.task.target)
-        theta[0, 1:] = theta[1:, 0] = np.arctanh(np.clip(shrunk, -_MOST_MEAN, _MOST_MEAN))
+        theta[0, 1:] = theta[1:, 0] = np.arctanh(_possible(self.task, shrunk))
         return theta
 
     def _restart(self, start: Table) -> _Trial:
@@ -218,6 +235,11 @@ class _Choice:
         squares = self.task.residual(moments) ** 2 - (1 - moments**2) / drawn  # less that of chains
         return float((squares / self.task.spread(moments))[1:, 1:][self.upper].sum())
 
+    def _blur(self, trial: _Trial) -> float:
+        """What chains add to the difference of two errors: three standard deviations."""
+        drawn = self.task.chains.count * self.sweeps
+        return 6 * math.sqrt(2 * max(trial.left, 0.0) / (drawn * self.task.scatter))
+
     def _charge(self, moments: Table, variance: float) -> float:
         """For each effective parameter; more for an edge, which was searched for."""
         covariance = moments[1:, 1:] - np.outer(moments[0, 1:], moments[0, 1:])
@@ -231,19 +253,28 @@ class _Choice:
     def _stand_out(self, trial: _Trial) -> Mask:
         """Which weights do; their own τ² is kept in `alone`.
 
-        With the others held fixed, θ + r/(1 − m²) estimates a weight with the noise of its moment.
+        With all others held fixed, the moment of a pair is tanh(a + w) of its weight w. What any w
+        explains of the pair's released moment must be more than noise brings to the largest of all:
+        a moment of 1.8 that noise made explains no more than one of 1 could. Where noise hides even
+        a moment of 1, only a pair that it would bring in one of a thousand such releases is one.
         """
-        moments = trial.moments[1:, 1:][self.upper]
-        curvature = np.maximum(1 - moments**2, _LEAST_CURVATURE)
-        left = self.task.residual(trial.moments)[1:, 1:][self.upper]
-        apart = trial.theta - self._level(trial) * trial.common
-        value = apart[1:, 1:][self.upper] + left / curvature
-        chains = np.maximum(1 - moments**2, 0.0) / (self.task.chains.count * self.sweeps)
-        noise = (self.task.spread(trial.moments)[1:, 1:][self.upper] + chains) / curvature**2
-        beyond = np.minimum(value**2, 1.0) - (1 + 2 * math.log(self.pairs)) * noise
+        own = (trial.theta - self._level(trial) * trial.common)[1:, 1:][self.upper]
+        target = self.task.target[1:, 1:][self.upper]
+        moments = np.clip(trial.moments[1:, 1:][self.upper], -_SURE, _SURE)
+        without = np.tanh(np.arctanh(moments) - own)
+        squares = (target - without) ** 2
+        over = np.maximum(np.abs(target) - 1, 0.0) * (np.sign(target) == np.sign(target - without))
+        explained = np.maximum(squares - over**2, _TINY)
+        sampling = (1 - without**2) / self.task.rows
+        chains = (1 - moments**2) / (self.task.chains.count * self.sweeps)
+        needed = self.task.reach(self.pairs) + self.reach * (sampling + chains)
+        far = _RARE * (self.task.privacy + sampling + chains)
+        seen = (np.minimum(squares, 1.0) > needed) | (squares > needed + far)
+        weight = np.arctanh(np.clip(target, -_SURE, _SURE)) - np.arctanh(without)
         held = self.edges & self.task.by_states
         most = np.where(held, self.alone, 1.0)  # a weight does not loosen itself
-        self.alone = np.clip(beyond, 0.0, most)
+        free = np.where(seen, 1 - needed / explained, 0.0)
+        self.alone = np.clip(np.minimum(weight**2, 1.0) * free, 0.0, most)
         return np.asarray(self.alone > trial.variance)
 
     def _level(self, trial: _Trial) -> float:
