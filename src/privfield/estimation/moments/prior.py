@@ -256,7 +256,7 @@ class _Choice:
         With all others held fixed, the moment of a pair is tanh(a + w) of its weight w. What any w
         explains of the pair's released moment must be more than noise brings to the largest of all:
         a moment of 1.8 that noise made explains no more than one of 1 could. Where noise hides even
-        a moment of 1, only a pair that it would bring in one of a thousand such releases is one.
+        a moment of 1, only a pair that Gaussian noise brings in one of a thousand releases is one.
         """
         own = (trial.theta - self._level(trial) * trial.common)[1:, 1:][self.upper]
         target = self.task.target[1:, 1:][self.upper]
