@@ -11,6 +11,7 @@ from privfield.estimation.uncertainty.coordinates import numbers_of
 from privfield.estimation.uncertainty.emptied import (
     beside_emptied,
     emptied,
+    entangled,
     open_away,
     open_ended,
 )
@@ -64,6 +65,23 @@ def test_between_two_that_empty_cells_with_a_third(schema):
     assert beside_emptied([(0, 1), (1, 2)]) == {(0, 2)}
     assert beside_emptied([(0, 1), (2, 3)]) == set()
     assert beside_emptied([(0, 1), (0, 2), (1, 2)]) == {(0, 1), (0, 2), (1, 2)}
+
+
+def test_three_that_determine_each_other_leave_each_other_unknown():
+    """a–b has a link of 0.5, a–c and b–c all but determine them: six fits of six said "clear"."""
+    assert entangled([(0, 1), (1, 2), (0, 2), (2, 3)], lambda pair: 6) == {(0, 1), (1, 2), (0, 2)}
+    assert entangled([(0, 1), (1, 2), (0, 2)], lambda pair: 4) == set()
+    schema = pf.Schema({"a": 2, "b": 2, "c": 3, "d": ["no", "yes"]})
+    tie = 12 * np.array([[1, 0, 0], [0, 1, 1]])
+    truth = model_of(schema, ab=np.eye(2), ac=tie, bc=tie, cd=[[0, 0.5], [0, 0], [0.5, 0]])
+    rows = truth.sample(30_000, np.random.default_rng(0))
+    learner = pf.MarginalLearner(pf.ZCDP(1), schema=schema, cliques=[*PAIRS, ("c", "d")])
+    found = learner.fit(rows).model_.edges()
+    verdicts = {(edge.first, edge.second): edge.verdict for edge in found}
+    assert [verdicts[pair] for pair in PAIRS] == ["not measured"] * 3
+    assert verdicts["c", "d"] == "clear"
+    assert found.entangled == 3 and "determine each other" in found.note
+    assert found[:2].entangled == 3 and found[0].high == math.inf
 
 
 def test_which_ends_are_open(truth):

@@ -4,13 +4,14 @@ Where two variables would meet often if they had nothing to do with each other, 
 table shows nobody, or nobody beyond noise, the potential of that cell may be anything down to −∞.
 The normal law lies around a point where it is finite, and would end the interval of the link near
 it. So that end is open. It is open, too, for a link that is there between two variables which both
-empty cells with a third: how much of what is seen they explain depends on how empty these are.
+empty cells with a third: how much of what is seen they explain depends on how empty these are. And
+where three variables all but determine each other, any two of their links explain the third.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from itertools import combinations
 
@@ -65,6 +66,22 @@ def beside_emptied(emptied: Iterable[Scope]) -> set[Scope]:
         partners.setdefault(a, set()).add(b)
         partners.setdefault(b, set()).add(a)
     return {pair for some in partners.values() for pair in combinations(sorted(some), 2)}
+
+
+def entangled(emptied: Iterable[Scope], cells: Callable[[Scope], int]) -> set[Scope]:
+    """Pairs of three variables of which each empties cells with both others.
+
+    The curves of three 2 × 2 tables know how little they know; with `cells` of a larger table among
+    the three, the law of their links is no longer theirs.
+    """
+    pairs = set(emptied)
+    found: set[Scope] = set()
+    for a, b in pairs:
+        for c in {v for pair in pairs for v in pair} - {a, b}:
+            sides = {(a, b), (min(a, c), max(a, c)), (min(b, c), max(b, c))}
+            if sides <= pairs and max(map(cells, sides)) > 4:
+                found |= sides
+    return found
 
 
 def open_ended(row: EdgeInterval, cells: Cells) -> EdgeInterval:

@@ -33,7 +33,13 @@ from privfield.estimation.uncertainty.counted import (
     counted,
     known_marginal,
 )
-from privfield.estimation.uncertainty.emptied import beside_emptied, emptied, open_away, open_ended
+from privfield.estimation.uncertainty.emptied import (
+    beside_emptied,
+    emptied,
+    entangled,
+    open_away,
+    open_ended,
+)
 from privfield.estimation.uncertainty.posterior import Posterior, posterior
 from privfield.estimation.uncertainty.strengths import (
     NEGLIGIBLE,
@@ -102,14 +108,15 @@ class Uncertainty(Counted):
             rows[scope] = edge_interval(rows[scope], schema, scope, law, level, degrees)
             error = null_error(law[1], scope, numbers.shape)
             seen[scope] = rows[scope].low is None or error <= MOST_ERROR
-        self._open(rows, known)
+        tied = self._open(rows, known)
+        seen.update(dict.fromkeys(tied, False))
         count = len(schema) * (len(schema) - 1) // 2
         listed = [rows[s] for s in pairs]
         tests = count if self.selected else None
         dependent, larger = named_larger(schema, numbers)
         found = judged(listed, [seen[s] for s in pairs], level, negligible, tests, dependent)
         unsettled = len(self._shown(silent, level))
-        return Edges(found, level, count, unsettled=unsettled, larger=larger)
+        return Edges(found, level, count, unsettled=unsettled, larger=larger, entangled=len(tied))
 
     def _shown(self, pairs: Iterable[Scope], level: float) -> list[Scope]:
         """Those that noise alone would not hide."""
@@ -124,18 +131,26 @@ class Uncertainty(Counted):
                 shown.append(scope)
         return shown
 
-    def _open(self, rows: dict[Scope, EdgeInterval], known: Iterable[Scope]) -> None:
-        """Leave ends open where links empty cells; the curves of 2 × 2 tables know themselves."""
+    def _open(self, rows: dict[Scope, EdgeInterval], known: Iterable[Scope]) -> set[Scope]:
+        """Leave ends open where links empty cells; which pairs such links leave unknown altogether.
+
+        The curves of 2 × 2 tables know of their own cells themselves.
+        """
         numbers, variables = self.numbers, self.model.schema.variables
         pairs = (s for s, place in numbers.places() if len(s) == 2 and place.stop > place.start)
-        cells = emptied(numbers, (scope for scope in pairs if numbers.cells(scope) > 4))
-        between = beside_emptied(cells)
+        every = emptied(numbers, pairs)
+        cells = {scope: own for scope, own in every.items() if numbers.cells(scope) > 4}
+        between, tied = beside_emptied(cells), entangled(every, numbers.cells).intersection(known)
         for scope in known:
             if scope in cells:
                 first, second = (len(variables[v].answers) for v in scope)
                 rows[scope] = open_ended(rows[scope], cells[scope][:first, :second])
             if scope in between:
                 rows[scope] = open_away(rows[scope])
+        for scope in tied:
+            least = -math.inf if rows[scope].signed else 0.0
+            rows[scope] = replace(rows[scope], low=least, high=math.inf, p=1.0)
+        return tied
 
     def _degrees(self, scope: Scope, place: slice) -> float:
         """How long the tails of a pair's noise are, as degrees of freedom of Student's t."""

@@ -72,8 +72,9 @@ class Edges(Stamped, Sequence[EdgeInterval]):
 
     `known` is False where no interval is known for the way in which they were estimated.
     `unsettled` counts pairs that noise does not hide and that are called "not measured" all the
-    same: links that private selection may have missed would show in them. `larger` has the names
-    in each interaction of three variables and more that was measured. `note` says both.
+    same: links that private selection may have missed would show in them. `entangled` counts those
+    of variables that all but determine each other. `larger` has the names in each interaction of
+    three variables and more that was measured. `note` says all three.
     """
 
     def __init__(
@@ -84,14 +85,16 @@ class Edges(Stamped, Sequence[EdgeInterval]):
         known: bool = True,
         unsettled: int = 0,
         larger: Sequence[tuple[str, ...]] = (),
+        entangled: int = 0,
     ) -> None:
         self.rows, self.level, self.pairs, self.known = tuple(rows), level, pairs, known
-        self.unsettled, self.larger = unsettled, tuple(larger)
+        self.unsettled, self.larger, self.entangled = unsettled, tuple(larger), entangled
 
     @property
     def note(self) -> str:
         """Why pairs are called "not measured" though noise is not the reason, or never absent."""
-        return " ".join(filter(None, (unsettled_words(self.unsettled), larger_words(self.larger))))
+        words = unsettled_words(self.unsettled), entangled_words(self.entangled)
+        return " ".join(filter(None, (*words, larger_words(self.larger))))
 
     @overload
     def __getitem__(self, place: int) -> EdgeInterval: ...
@@ -99,7 +102,7 @@ class Edges(Stamped, Sequence[EdgeInterval]):
     def __getitem__(self, place: slice) -> Edges: ...
     def __getitem__(self, place: int | slice) -> EdgeInterval | Edges:
         if isinstance(place, slice):
-            known = self.known, self.unsettled, self.larger
+            known = self.known, self.unsettled, self.larger, self.entangled
             return stamped(Edges(self.rows[place], self.level, self.pairs, *known), self)
         return stamped(self.rows[place], self)
 
@@ -171,6 +174,16 @@ def unsettled_words(count: int) -> str:
     return (
         f"{counted(count, 'pair')} that private selection chose {has} no interval: links that it "
         "may have missed would show there."
+    )
+
+
+def entangled_words(count: int) -> str:
+    """Why pairs of variables that all but determine each other have no interval."""
+    if not count:
+        return ""
+    return (
+        f"{counted(count, 'pair')} of variables that all but determine each other, three at a "
+        "time: which of them are linked directly cannot be told."
     )
 
 
