@@ -7,10 +7,8 @@
 
 The page's words are benchmarks/page.md. A line `<!-- NAME: COMMAND -->` there opens the part of one
 run, and {tables} in it is what the command printed, kept in benchmarks/results/NAME.md under the
-date, the code and the machine. The page is of one state of the code, that of most results: a part
-without a result of it, and a section without a part, is not shown. The code is the last commit that
-changed src/: commit and merge that before a run. `<!-- NAME (rivals alone): COMMAND -->` runs none
-of it, so that its result stays: on the page it has a date of its own.
+date, the code and the machine. A part without a result, and a section without a part, is not shown.
+The code is the last commit that changed src/: commit and merge that before a run.
 """
 
 from __future__ import annotations
@@ -31,17 +29,16 @@ ROOT = Path(__file__).resolve().parent.parent
 WORDS = ROOT / "benchmarks" / "page.md"
 RESULTS = ROOT / "benchmarks" / "results"
 PAGE = ROOT / "docs" / "benchmarks.md"
-MARK = re.compile(r"^<!-- ([\w-]+)( \(rivals alone\))?: (.+) -->\n", re.MULTILINE)
+MARK = re.compile(r"^<!-- ([\w-]+): (.+) -->\n", re.MULTILINE)
 WIDTH = 120
 STAMP = ("date", "code", "machine", "load", "command")
 
 
 @dataclass(frozen=True)
 class Part:
-    """A command and the words around its tables; one of rivals alone runs no code of privfield."""
+    """A command and the words around its tables."""
 
     name: str
-    rivals_alone: bool
     command: str
     words: str
 
@@ -72,8 +69,7 @@ def sections(words: str) -> list[tuple[str, list[Part]]]:
     found = []
     for section in re.split(r"^(?=## )", words, flags=re.MULTILINE):
         opening, *rest = MARK.split(section)
-        fields = [rest[k : k + 4] for k in range(0, len(rest), 4)]
-        parts = [Part(name, bool(alone), *others) for name, alone, *others in fields]
+        parts = [Part(*rest[k : k + 3]) for k in range(0, len(rest), 3)]
         for part in parts:
             assert part.words.count("{tables}") == 1, f"{part.name} has no place for its tables"
         found.append((opening, parts))
@@ -83,26 +79,15 @@ def sections(words: str) -> list[tuple[str, list[Part]]]:
 def page(words: str, results: Path) -> str:
     """The page: words with the tables of those runs that have been made."""
     (title, _), *rest = sections(words)
-    every = {part: read_result(part, results) for _, parts in rest for part in parts}
-    own = {part.name: found for part, found in every.items() if found and not part.rivals_alone}
-    stored = of_one_code(own)
-    text = title
-    for key in ("machine", "code", "date"):
-        values = {result.stamp[key] for result in stored.values()}
-        text = text.replace(f"{{{key}}}", " and ".join(sorted(values)))
-    stored |= {part.name: found for part, found in every.items() if found and part.rivals_alone}
+    every = {part.name: read_result(part, results) for _, parts in rest for part in parts}
+    stored = {name: result for name, result in every.items() if result}
+    machines = {result.stamp["machine"] for result in stored.values()}
+    text = title.replace("{machines}", "; ".join(sorted(machines)))
     for opening, parts in rest:
         shown = [part for part in parts if part.name in stored]
         if shown:
             text += opening + "".join(rendered(part, stored[part.name]) for part in shown)
     return wrapped(text)
-
-
-def of_one_code(stored: dict[str, Result]) -> dict[str, Result]:
-    """Those of the code that most of them are of."""
-    codes = [result.stamp["code"] for result in stored.values()]
-    most = max(codes, key=codes.count, default="")
-    return {name: result for name, result in stored.items() if result.stamp["code"] == most}
 
 
 def wrapped(text: str) -> str:
@@ -117,9 +102,8 @@ def wrapped(text: str) -> str:
 
 
 def rendered(part: Part, result: Result) -> str:
-    line = f"*Load at the start: {result.stamp['load']}.*"
-    if part.rivals_alone:
-        line = f"*{result.stamp['date']}, rivals alone, load: {result.stamp['load']}.*"
+    stamp = result.stamp
+    line = f"*{stamp['date']}, code of {stamp['code']}, load at the start: {stamp['load']}.*"
     words = part.words.replace("{tables}", result.tables.strip())
     return f"    {part.command}\n\n{line}\n\n{words}"
 
@@ -181,11 +165,7 @@ def main() -> None:
             print(f"{name:24}{found.stamp['code'] if found else '–'}")
         return
     if task == "run":
-        missing = [
-            name
-            for name, found in stored.items()
-            if not found or not (parts[name].rivals_alone or found.stamp["code"] == now)
-        ]
+        missing = [n for n, found in stored.items() if not found or found.stamp["code"] != now]
         for name in names or missing:
             run(parts[name], RESULTS)
     unfinished = PAGE.with_suffix(".part")

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 ROOT = Path(__file__).parent.parent
-WORDS = """# Title on {machine}, {date}, code {code}
+WORDS = """# Title on {machines}
 
 ## One
 
@@ -55,26 +55,8 @@ def test_what_was_not_run_is_not_shown(maker, tmp_path):
     (tmp_path / "second.md").write_text(f"{stamp}\n| a |\n|---|\n| 1 |\n")
     (tmp_path / "third.md").write_text(f"{stamp}\nof another command\n")
     assert maker.page(WORDS, tmp_path) == (
-        "# Title on a lamp, 2026-01-02, code abc1234\n\n## One\n\nOpening.\n\n    python b.py\n\n"
-        "*Load at the start: 0.1.*\n\n| a |\n|---|\n| 1 |\n\n"
-    )
-
-
-def test_the_page_is_of_one_state_of_the_code(maker, tmp_path):
-    for name, command, code in [
-        ("first", "a", "old"),
-        ("second", "b", "new"),
-        ("third", "c", "new"),
-    ]:
-        head = f"date: today\ncode: {code}\nmachine: a lamp\nload: 1\ncommand: python {command}.py"
-        (tmp_path / f"{name}.md").write_text(f"{head}\n\ntables of {name}\n")
-    made = maker.page(WORDS, tmp_path)
-    assert "code new" in made and "tables of second" in made and "tables of third" in made
-    assert "tables of first" not in made and "Before." not in made
-    alone = maker.page(WORDS.replace("first:", "first (rivals alone):"), tmp_path)
-    assert (
-        "code new" in alone
-        and "*today, rivals alone, load: 1.*\n\nBefore.\n\ntables of first" in alone
+        "# Title on a lamp\n\n## One\n\nOpening.\n\n    python b.py\n\n"
+        "*2026-01-02, code of abc1234, load at the start: 0.1.*\n\n| a |\n|---|\n| 1 |\n\n"
     )
 
 
@@ -83,13 +65,11 @@ def test_a_run_keeps_what_was_printed_and_nothing_of_a_failure(maker, tmp_path):
     script.write_text(
         "import os, sys; print('| found |', os.environ['A_B']); sys.exit(len(sys.argv) - 1)"
     )
-    maker.run(maker.Part("good", False, f"A_B=7 python {script}", "{tables}"), tmp_path / "kept")
+    maker.run(maker.Part("good", f"A_B=7 python {script}", "{tables}"), tmp_path / "kept")
     kept = (tmp_path / "kept" / "good.md").read_text()
     assert kept.endswith(f"command: A_B=7 python {script}\n\n| found | 7\n")
     with pytest.raises(SystemExit, match="ended with 1"):
-        maker.run(
-            maker.Part("bad", False, f"A_B=7 python {script} x", "{tables}"), tmp_path / "kept"
-        )
+        maker.run(maker.Part("bad", f"A_B=7 python {script} x", "{tables}"), tmp_path / "kept")
     assert [path.name for path in (tmp_path / "kept").iterdir()] == ["good.md"]
 
 
