@@ -381,7 +381,8 @@ def describe(line):
     parts = [graph if graph == "none" else f"{graph} {weight:g}", f"{variables} × {levels}"]
     parts += [f"{share:.0%}" if levels == 2 or share < 0.5 else "–", f"{people:,}"]
     parts += [f"{epsilon:g}" + (", δ" if delta else ""), adjacency, way]
-    parts += [f"{line['studies']}{'*' * line.get('former', 0)}", f"{line['measured']:.0%}"]
+    marks = "*" * line.get("former", 0) + "†" * ("ends" in line)
+    parts += [f"{line['studies']}{marks}", f"{line['measured']:.0%}"]
     for key in ASKED:
         rate = line[key][0] / max(line[key][1], 1)
         text = f"{100 * rate:.1f}" if line[key][1] >= _ENOUGH else "–"
@@ -484,12 +485,11 @@ with a verdict other than "not measured". The next columns are the percentage of
 held the truth, for pairs with a link, pairs without one, single shares, P(a, b) and P(a | b). "–"
 stands for fewer than 100 intervals: of cells without any, 25 studies were run. Numbers outside
 93–99.5%, or more than 8% false among clear, are **bold**. With 200 studies a single entry is
-uncertain by about one point itself, with 100 by up to two. Three cells that had missed (92.9% of
-P(a, b) and 99.5% of P(a | b) in 100 studies each, 9.5% false in 200) were given 200 studies more,
-and all of their studies are counted. δ is 10⁻⁶ where ε is marked with it. Shares and probabilities
-of 20 variables come from 200 studies more than are stated.
+uncertain by about one point itself, with 100 by up to two. Nine cells that had missed were given
+200 studies more, and all of their studies are counted. δ is 10⁻⁶ where ε is marked with it. Shares
+and probabilities of 20 variables come from 200 studies more than are stated.
 A star: shares and P(a | b) are by a former law, and noise with δ was 5 to 7% larger. Two stars: so
-are verdicts and intervals of links.
+are verdicts and intervals of links. A dagger: upper ends of strengths were shorter than they are.
 
 {table}
 """
