@@ -314,6 +314,18 @@ def test_constant_variables_are_matched(p, rho):
     assert moments.min() > 0.97
 
 
+@pytest.mark.parametrize("seed", [110, 120])
+def test_constant_variables_have_no_common_cause(seed):
+    """What noise in their means leaves is none; with one, nearly all states say no here.
+
+    Of the releases 100 to 139 all are right; with a cause, four are not, these two among them.
+    """
+    released = measure_moments(np.ones((50_000, 30)), pf.ZCDP(0.02), insecure_seed=seed)
+    model = match_moments(released, rng=np.random.default_rng(seed))
+    rng = np.random.default_rng(seed)
+    assert chain_moments(model.weights, model.field, rng, samples=5_000).min() > 0.97
+
+
 @pytest.mark.parametrize("rho", [0.15, 0.6])
 def test_a_long_chain_of_strong_links_is_found(rho):
     """140 variables with means of −0.6, each link 0.5; rows are drawn by the chain's own recursion.
@@ -510,5 +522,8 @@ def test_bad_input_is_refused():
         match_moments(m, method="magic")
     with pytest.raises(pf.InputError, match="max_bytes"):
         match_moments(m, method="exact", max_bytes=1e6)
+    wide = measure_moments(np.ones((2, 1_100)), pf.ZCDP(1))  # 2¹¹⁰⁰ is no double
+    with pytest.raises(pf.InputError, match="max_bytes"):
+        match_moments(wide, method="exact")
     with pytest.raises(pf.InputError, match="rng"):
         match_moments(m, rng=3)

@@ -19,7 +19,7 @@ _CELL_BYTES = 40  # probabilities of all states, and what computing them needs
 
 def exact_bytes(variables: int) -> float:
     """Memory of `ExactMoments`."""
-    return _CELL_BYTES * 2.0**variables
+    return _CELL_BYTES * 2.0 ** min(variables, 1000)  # doubles hold no more
 
 
 def fits(variables: int, max_bytes: float) -> bool:

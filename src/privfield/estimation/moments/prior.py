@@ -153,8 +153,10 @@ class _Choice:
         means = self.task.target[0, 1:]
         apart = self.task.target[1:, 1:] - np.outer(means, means)
         np.fill_diagonal(apart, 0.0)
+        among = ~np.outer(self.task.fixed, self.task.fixed)  # others do not vary together
+        apart *= among
         leading = np.where(_leading(apart) < 0, -1.0, 1.0)
-        self.signs = np.outer(leading, leading)[self.upper]
+        self.signs = (among * np.outer(leading, leading))[self.upper]
         explained = float(self.signs @ apart[self.upper]) ** 2 / (self.pairs * self.task.scatter)
         needed = 4 * self.p + self.chance
         common = self._restart(start) if explained > needed / 2 else plain
