@@ -166,7 +166,8 @@ def test_nothing_is_searched_for_twice(tmp_path, monkeypatch):
     assert again.ask("P(x0=2 | x1=0)") == model.ask("P(x0=2 | x1=0)")
     cut = attach(pf.load(tmp_path / "m.pf"), ended=model.ended[:-1])
     wrong = attach(pf.load(tmp_path / "m.pf"), ended=np.append(model.ended[:-1], 9.0))
-    for number, each in enumerate((cut, wrong), 1):
+    no_precisions = attach(pf.load(tmp_path / "m.pf"), ended=-np.abs(model.ended))
+    for number, each in enumerate((cut, wrong, no_precisions), 1):
         assert str(each.edges()) == str(model.edges()) and len(asked) == number
 
 

@@ -112,6 +112,8 @@ def _again(sums: ItemSums | PooledItems, ended: Table) -> ItemLaw | None:
         return None
     (none, slab), rest = ended[:2].tolist(), ended[2:].reshape(5, size)
     k, h, loose_k, loose_h, point = rest
+    if not 0 < none < 1 or slab <= 0 or (k < 0).any() or (loose_k < 0).any():
+        return None  # no precisions: the file is damaged
     sites, loose = Sites(np.diag(k), h, none, slab), Sites(np.diag(loose_k), loose_h, none, slab)
     here = field.linear(point, enough_people(field))
     best, held = normal(here, sites), normal(here, loose)
