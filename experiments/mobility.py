@@ -43,7 +43,7 @@ FOLDER = Path(__file__).resolve().parents[1] / "docs" / "figures" / "bernstein"
 SESSIONS = 124_399  # user-days of the paper
 LENGTH, NULL = 6, "off"
 EPSILONS = (0.003, 0.01, 0.03, 0.1, 0.5, 1.0)
-RUNS = 25  # of each method and ε
+RUNS = 10  # of each method and ε
 STEPS = (30, 100, 300, 1000)
 RATES = (1, 2)  # of the learner's own
 CLIPS = (0.5,)  # of the norm of every gradient at the start; 1 in the search over the others
@@ -388,7 +388,7 @@ def main() -> None:
     parser.add_argument("what", choices=("fits", "tune", "psgd", "why", "draw", "all"))
     parser.add_argument("--data", type=Path, default=MSNBC)
     parser.add_argument("--out", type=Path, help="where results go (docs; few sessions: new)")
-    parser.add_argument("--runs", type=int, default=RUNS, help="of each method and ε (25)")
+    parser.add_argument("--runs", type=int, default=RUNS, help="of each method and ε (10)")
     parser.add_argument("--sessions", type=int, default=SESSIONS)
     chosen = parser.parse_args()
     chosen.out = folder_for(parser, chosen.out, FOLDER, chosen.sessions != SESSIONS)
