@@ -7,12 +7,12 @@ import pytest
 from scipy.optimize import minimize
 
 import privfield as pf
+from privfield.estimation.moments import matched, newton, prior
 from privfield.estimation.moments import matching as moment_matching
-from privfield.estimation.moments import newton, prior
 from privfield.estimation.moments.exact import ExactMoments
 from privfield.estimation.moments.matching import joint_moments
 from privfield.estimation.moments.matching import match_moments as solve_moments
-from privfield.inference.sampling.dense import chain_moments
+from privfield.inference.sampling.dense import Chains, chain_moments
 from privfield.mechanisms.moments.moments import Moments
 from privfield.privacy.adjacency import Adjacency
 from releases import measure_moments
@@ -324,6 +324,32 @@ def test_constant_variables_have_no_common_cause(seed):
     model = match_moments(released, rng=np.random.default_rng(seed))
     rng = np.random.default_rng(seed)
     assert chain_moments(model.weights, model.field, rng, samples=5_000).min() > 0.97
+
+
+@pytest.mark.parametrize("field", [0.3, -0.3])
+def test_chains_in_a_mode_that_hardly_counts_do_not_vouch_for_a_model(field):
+    """All say yes, and so do the chains; with fields below zero, a no of all is e¹⁸ as probable."""
+    rng = np.random.default_rng(33)
+    released = measure_moments(np.ones((50_000, 30)), pf.ZCDP(0.2))
+    task = newton.Matching(joint_moments(released), released.rows, released.law, Chains(30, rng))
+    task.theta[0, 1:] = task.theta[1:, 0] = field
+    task.theta[1:, 1:] = 0.2 * (1 - np.eye(30))
+    task.chains.states[:] = 1.0
+    found = matched.check(task, released.law)
+    assert len(found.contradicted) == (0 if field > 0 else 30)
+    assert field > 0 or not found.converged
+
+
+@pytest.mark.parametrize("p", [2, 9])
+def test_no_state_is_more_probable_than_all_of_them(p):
+    """With exact moments a state's own probability, at most 1, is what is asked for."""
+    rng = np.random.default_rng()
+    for size in (0.1, 1.0, 30.0):
+        theta = np.triu(rng.normal(0, size, (p + 1, p + 1)), 1)
+        theta += theta.T
+        moments = ExactMoments(p, 1e8).moments(theta, 1)
+        assert matched.likelier(theta, moments) is None
+        assert matched.likelier(theta, moments * (1 + 1e-15)) is None  # as rounding leaves them
 
 
 @pytest.mark.parametrize("rho", [0.15, 0.6])
