@@ -20,7 +20,7 @@ html_theme = "furo"
 html_title = f"privfield {__version__}"
 html_static_path = ["_static"]
 html_css_files = ["pages.css"]
-html_js_files = ["headings.js"]
+html_js_files = ["pages.js"]
 html_theme_options = {
     "light_css_variables": {"color-brand-primary": "#0b5394", "color-brand-content": "#0b5394"},
     "dark_css_variables": {"color-brand-primary": "#8ab4f8", "color-brand-content": "#8ab4f8"},
