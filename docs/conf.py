@@ -47,7 +47,8 @@ def _plain(
         starts = (item and not inside) or (code and not before.lstrip().startswith((">>>", "...")))
         if before.strip() and starts:
             found.append("")
-        found.append(line if code else re.sub(r"(`[^`]*`)|\||(?<=\w)_(?!\w)", _escape, line))
+        plain = re.sub(r"(`[^`]*`)|\||(?<=\w)_(?!\w)", _escape, line)
+        found.append(line if code else plain.replace("±`", "±\\ `"))
     lines[:] = found
 
 

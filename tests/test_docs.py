@@ -57,6 +57,15 @@ def test_no_sentence_is_too_long_to_read(page):
     assert long == []
 
 
+def test_no_line_of_prose_or_of_a_formula_starts_a_list_by_accident():
+    """Markdown reads "+ x" at the start of a line as an item; ours start with * or -."""
+    found = {}
+    for page in PAGES:
+        text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+        found[page.relative_to(ROOT)] = re.findall(r"^ {0,3}\+ .*", text, re.MULTILINE)
+    assert {name: lines for name, lines in found.items() if lines} == {}
+
+
 @pytest.mark.parametrize("page", sorted(PROOFS))
 def test_a_proof_has_its_parts_in_order(page):
     text = (ROOT / "docs" / "privacy" / page).read_text()
