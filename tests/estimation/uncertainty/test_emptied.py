@@ -84,6 +84,19 @@ def test_three_that_determine_each_other_leave_each_other_unknown():
     assert found[:2].entangled == 3 and found[0].high == math.inf
 
 
+def test_cells_that_the_schema_empties_hide_nothing():
+    """c is a copy of a, and nobody may have both a=0 and b=0: that is known and no link."""
+    names = {"a": 3, "b": 3, "c": 3}
+    schema = pf.Schema(names, forbidden=[{"a": "0", "b": "0"}])
+    rng = np.random.default_rng(0)
+    rows = rng.integers(0, 3, (40_000, 3))
+    rows = rows[(rows[:, 0] > 0) | (rows[:, 1] > 0)]
+    rows[:, 2] = rows[:, 0]
+    found = pf.MarginalLearner(pf.ZCDP(1), schema=schema, cliques=PAIRS).fit(rows).model_.edges()
+    (copy,) = [edge for edge in found if (edge.first, edge.second) == ("a", "c")]
+    assert copy.verdict == "clear" and copy.low > 1 and found.entangled == 0
+
+
 def test_which_ends_are_open(truth):
     row = replace(truth.edges()[0], low=0.2, high=0.4, signed=False)
     cells = np.zeros((3, 3), bool)

@@ -137,7 +137,9 @@ class Uncertainty(Counted):
         The curves of 2 × 2 tables know of their own cells themselves.
         """
         numbers, variables = self.numbers, self.model.schema.variables
-        pairs = (s for s, place in numbers.places() if len(s) == 2 and place.stop > place.start)
+        fixed = structural(self.model.schema)  # nothing is hidden where the schema empties cells
+        spots = numbers.places()
+        pairs = (s for s, own in spots if len(s) == 2 and own.stop > own.start and s not in fixed)
         every = emptied(numbers, pairs)
         cells = {scope: own for scope, own in every.items() if numbers.cells(scope) > 4}
         between, tied = beside_emptied(cells), entangled(every, numbers.cells).intersection(known)

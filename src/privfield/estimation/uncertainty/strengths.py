@@ -301,8 +301,8 @@ def edge_interval(
     strength: it starts at zero where chance alone would do. u² = E[θᵀVθ]/E|θ|² over what θ may be,
     not over m alone: a small m along what is hardly known is no sign of precision. The p-value is
     that of mᵀV⁻¹m, which weighs what is known better; where it rejects, so does the interval.
-    Its upper end is no lower than with the count of one cell followed down (`_rare_end`), unless
-    the contrasts are a `difference` of two tables.
+    Where there is a link, its upper end is no lower than with the count of one cell followed down
+    (`_rare_end`), unless the contrasts are a `difference` of two tables.
     Laplace noise has longer tails, those of Student's t with so many `degrees` of freedom.
     """
     from scipy.special import chdtr, chdtrc, chndtrinc, stdtr, stdtrit
@@ -342,7 +342,7 @@ def edge_interval(
     high = along * float(chndtrinc(max(square, size), size, tail))  # no shorter than by no edge
     best = min(max(length - float(values.sum()), low), high)
     estimate, low, high = (math.sqrt(max(x, 0.0)) / _scale(pair) for x in (best, low, high))
-    if not difference:
+    if low > 0 and not difference:
         high = max(high, _rare_end(mean, covariance, pair, normal_quantile(level)))
     return replace(plain, estimate=estimate, low=low, high=high, p=float(chdtrc(len(mean), wald)))
 
