@@ -152,7 +152,10 @@ MISTAKES = [
     ),
     (lambda: write_report(pf.IsingModel(PAIR), "r.html", title=7), "title must be text; got int."),
     (lambda: read_card(written("c.json", "{}")), "is no card of privfield export --to card."),
-    (lambda: pf.compare(7, model("ab")), "first must be a privfield model; got int."),
+    (
+        lambda: pf.compare(7, model("ab")),
+        "first must be a privfield model, or what was released; got int.",
+    ),
     (lambda: pf.compare(pf.IsingModel(PAIR), model("ab")), "nothing is known about how far its"),
     (
         lambda: pf.compare(model("ab"), model("ac")),

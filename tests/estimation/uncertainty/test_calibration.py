@@ -56,9 +56,10 @@ def test_cells_of_a_file_can_be_run_again(grid, tmp_path):
     plan = [(cell, 7 + number) for number, cell in enumerate(grid.cells(40))]
     path.write_text("".join(json.dumps({"cell": c, "studies": n}) + "\n" for c, n in plan))
     assert list(grid.again(path)) == plan
-    listed = dict(grid.planned(40, 200, "1/1", 10))
+    listed = dict(grid.planned(grid.cells(40), 200, "1/1", 10))
     assert listed[("none", 5, 0.4, 0.5, 1_000, (1, 1e-6), "replace-one", "tables", 5)] == 400
     assert all(cell[1] <= 10 and cell in grid.cells(40) for cell in listed)
+    assert len(list(grid.planned(grid.FURTHER, 200, "1/1", 50))) == len(grid.FURTHER)
 
 
 def test_a_hopeless_study_says_that_nothing_was_measured(grid):
