@@ -82,7 +82,7 @@ def test_all_votes_through_the_release_function(rule, blocks, monkeypatch):
 
 @pytest.mark.parametrize("votes", [[1, 1, 1], [1, 1, -1]])
 def test_released_as_often_as_stability_allows(votes, monkeypatch):
-    """3,000 releases against π_s at (1, 0.2); two-sided binomial test, false alarm 10⁻⁷."""
+    """1,200 releases against π_s at (1, 0.2); two-sided binomial test, false alarm 10⁻⁷."""
     one_row_each(monkeypatch)
     budget = pf.ApproxDP(1, 0.2)
     data = np.array([[vote] * 3 for vote in votes], np.int8)
@@ -90,9 +90,9 @@ def test_released_as_often_as_stability_allows(votes, monkeypatch):
     expected = float(release_probability(stable, budget.exact_epsilon, budget.exact_delta))
     count = sum(
         measure_structure(data, budget, blocks=3, learner=read_edges).edges is not None
-        for _ in range(3000)
+        for _ in range(1200)
     )
-    assert binom.isf(1 - 5e-8, 3000, expected) <= count <= binom.isf(5e-8, 3000, expected)
+    assert binom.isf(1 - 5e-8, 1200, expected) <= count <= binom.isf(5e-8, 1200, expected)
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
