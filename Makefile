@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 JOBS ?= 3  # of the tests: some wait for a browser or for Java
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo test lint docs format bench clean
+.PHONY: help demo test lint docs kernels format bench clean
 
 help:
 	@echo "make demo     a whole study on made-up people: plan, fit, report (under a minute)"
@@ -31,7 +31,8 @@ $(VENV)/.dev: $(BIN)/python pyproject.toml constraints.txt
 demo: $(VENV)/.user
 	$(BIN)/privfield demo --force
 
-test: lint docs
+test: $(VENV)/.dev
+	$(MAKE) --no-print-directory --jobs=2 lint docs kernels
 	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadgroup
 
 docs: $(VENV)/.dev
@@ -41,6 +42,9 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+kernels: $(VENV)/.dev
+	$(BIN)/python tests/helpers/compile_kernels.py
 
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .
