@@ -92,27 +92,71 @@ def test_log_space_equals_brute_force(data):
 
 @settings(max_examples=100, deadline=None)
 @given(st.data())
-def test_lists_of_states_equal_brute_force(data):
-    factors = data.draw(models())
+def test_terms_equal_brute_force(data):
+    factors = data.draw(models(scale=data.draw(st.sampled_from([2.0, 300.0, 1e4]))))
     wanted = data.draw(sets_of(factors))
     plan = plan_for(factors, wanted)
-    if plan._states is None:
-        return
-    log_z, flat = plan._run_states(plan.join(factors.tables))
-    check_against_brute_force(factors, wanted, (log_z, plan.split(flat)))
+    log_z, flat = plan._run_terms(plan.join(factors.tables))
+    # logarithms near 1e5 carry an error of 1e-11 each, in brute force too
+    check_against_brute_force(factors, wanted, (log_z, plan.split(flat)), tolerance=1e-9)
 
 
-def test_states_are_listed_where_they_are_few():
-    """Potentials of any size go state by state, with the numbers of the tree, or on the tree."""
+@pytest.mark.parametrize("size", [1.0, 300.0, 1e4, 1e17, 1e300])
+def test_terms_and_logarithms_agree_on_models_too_large_for_brute_force(size):
+    """To the digits of the smallest probabilities, and in what is zero."""
     rng = np.random.default_rng(0)
-    small, large = plan_for(chain(7, 2, 3, rng)), plan_for(chain(30, 2, 3, rng))
-    assert small._states is not None and large._states is None
-    for size in (1e3, 1e300):
-        theta = rng.normal(0, size, small.parameters)
+    shape = tuple(rng.integers(2, 7, 20).tolist())
+    cliques = [(i, j) for i in range(20) for j in range(i + 1, min(20, i + 4))]
+    plan = plan_contraction(shape, cliques, [(0, 19), (7,), ()])
+    for _ in range(5):
+        theta = rng.normal(0, size, plan.parameters)
         theta[rng.random(theta.size) < 0.1] = -np.inf
-        found, right = small.run_flat(theta), small._run_log(theta)
-        assert found[0] == small._run_states(theta)[0] == pytest.approx(right[0], rel=1e-12)
-        np.testing.assert_allclose(found[1], right[1], atol=1e-12)
+        (log_z, found), right = plan._run_terms(theta), plan._run_log(theta)
+        assert log_z == pytest.approx(right[0], rel=1e-14)
+        assert plan._terms.log_partition(theta) + plan._free == log_z
+        np.testing.assert_allclose(found, right[1], rtol=1e-9, atol=1e-290)
+        np.testing.assert_array_equal(found > 1e-300, right[1] > 1e-300)
+        for table in plan.split(found):
+            assert table.sum() == pytest.approx(1, abs=1e-12)
+        if size > 1:
+            assert plan._run_fast(theta) is None and plan.run_flat(theta)[0] == log_z
+
+
+@settings(max_examples=100, deadline=None)
+@given(models(scale=200.0))
+def test_what_doubles_cannot_hold_is_known_before_only_if_it_is_so(factors):
+    plan = plan_for(factors)
+    space, theta = plan._take(), plan.join(factors.tables)
+    beyond = plan._layout.is_beyond_doubles(theta)
+    space.theta[...] = theta
+    with np.errstate(all="ignore"):
+        log_z = space.forward()
+    assert not beyond or log_z in (None, -math.inf)
+    if log_z is None and len(factors.cliques) == 1:
+        assert beyond
+
+
+def test_terms_are_run_where_they_are_few():
+    rng = np.random.default_rng(0)
+    small, large = plan_for(chain(7, 2, 3, rng)), plan_for(chain(20, 2, 40, rng))
+    assert small._terms is not None and large._terms is None
+    for plan in small, large:
+        theta = np.full(plan.parameters, -1e4)
+        theta[::2] = 1e4
+        _, found = plan.run_flat(theta)
+        np.testing.assert_allclose(found, plan._run_log(theta)[1], rtol=1e-9)
+
+
+def test_small_probabilities_keep_their_digits():
+    levels = 61
+    logs = -10.0 * np.arange(levels)  # to e^-600
+    right = np.exp(logs - np.log(np.exp(logs).sum()))
+    same = np.where(np.eye(levels), 0.0, -np.inf)
+    plan = plan_contraction((levels,) * 3, [(0,), (0, 1), (1, 2)])
+    for run in plan._run_terms, plan._run_log:
+        found = plan.split(run(plan.join([logs, same, same]))[1])
+        np.testing.assert_allclose(found[0], right, rtol=1e-12)
+        np.testing.assert_allclose(found[2], np.diag(right), rtol=1e-12)
 
 
 @settings(max_examples=100, deadline=None)

@@ -7,6 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+import privfield.inference.contraction.term_kernels  # noqa: F401 - numba's memory is not a run's
 from privfield.errors import InputError
 from privfield.inference.contraction.plan import contraction_size, plan_contraction
 
@@ -41,6 +42,7 @@ STRUCTURES = {
     "one table": ((1000, 1000), [(0, 1)], []),
     "a table and its parts": ((100,) * 3, [(0, 1, 2), (0, 1), (2, 1), (2, 0)], []),
     "a chain": ((120,) * 40, [(i, i + 1) for i in range(39)], []),
+    "a chain of smaller tables": ((50,) * 40, [(i, i + 1) for i in range(39)], []),
     "a wide chain": (
         (30,) * 12,
         [(i, j) for i in range(12) for j in range(i + 1, min(12, i + 3))],

@@ -71,10 +71,12 @@ def log_backward(nodes: Sequence[Node], tables: list[Table], leaves: int) -> lis
             # Shifts drop out: adjoints are normalised by Σ table·adjoint = 1.
             table = _operand_adjoint(nodes, tables, node, here, levels, k)
             total = np.add(tables[k], table, order="C")
-            adjoint[k] = np.subtract(table, _log_sum(total), out=total)
+            log_sum = _log_sum(total)  # and `total` is in proportion to the marginal
+            if k < leaves:
+                adjoint[k] = np.divide(total, total.sum(), out=total)
+            else:
+                adjoint[k] = np.subtract(table, log_sum, out=total)
             del table, total
-    for k in range(leaves):
-        np.exp(np.add(adjoint[k], tables[k], out=adjoint[k]), out=adjoint[k])
     return adjoint[:leaves]
 
 
@@ -198,7 +200,7 @@ def _reduce(table: Table, axis: int, use_max: bool) -> Table:
 
 
 def _log_sum(table: Table) -> float:
-    """log Σ exp; the table is overwritten."""
+    """log Σ exp; the table becomes exp(table − max)."""
     top = float(table.max())
     if top == -math.inf:
         return 0.0

@@ -14,13 +14,14 @@ from privfield.errors import InputError
 from privfield.inference.contraction.elimination import Elimination, elimination_order
 from privfield.inference.contraction.logs import log_backward, log_forward
 from privfield.inference.contraction.program import Layout, Workspace
-from privfield.inference.contraction.states import StateList, can_list
+from privfield.inference.contraction.terms import Terms, are_few
 from privfield.inference.contraction.tree import Node, Scope, build_tree
 from privfield.inference.factors import Table, aligned
 
 DEFAULT_MAX_BYTES = 4 * 2**30
 QUICK_BYTES = 100 * 2**20  # a run takes a tenth of a second: 20 binary variables at once
 _KEEP_BYTES = 256 * 2**20  # a larger workspace is not kept between runs
+_FREE_BYTES = 2**20  # a smaller workspace is kept even where another way needs memory as well
 _SMALL_BYTES = 4 * 2**20  # a larger plan is not kept for the next model of the same structure
 _KEPT_PLANS = 32
 _MOST_KEPT_CLIQUES = 2_000  # of a structure whose size is kept
@@ -191,8 +192,8 @@ class ContractionPlan:
 
     Values are computed in probability space with every message scaled to maximum 1. If any allowed
     entry of a table, given or computed, falls below 1e-140, or an adjoint overflows, terms could be
-    lost: the run is then repeated in log space, which is slower and holds for any potentials: state
-    by state where these are few.
+    lost: the run is then repeated in a way that holds for any potentials: where terms are few, each
+    number has a power of its own, and else all are logarithms, which is slower.
     """
 
     def __init__(
@@ -240,10 +241,12 @@ class ContractionPlan:
         found = self._run_fast(theta)
         if found is not None:
             return found
-        return self._run_log(theta) if self._states is None else self._run_states(theta)
+        return self._run_log(theta) if self._terms is None else self._run_terms(theta)
 
     def _run_fast(self, theta: Table) -> tuple[float, Table] | None:
-        """None when doubles cannot hold it. The log run needs the room, so nothing is kept then."""
+        """None when doubles cannot hold it; the other ways then need the room, if it is much."""
+        if not self._spare and self._layout.is_beyond_doubles(theta):
+            return None
         space = self._take()
         with np.errstate(all="ignore"):
             space.theta[...] = theta
@@ -253,6 +256,7 @@ class ContractionPlan:
             elif log_z is not None and space.backward():
                 flat = space.mu.copy()
             else:
+                self._give_back(space, _FREE_BYTES)
                 return None
         self._give_back(space)
         return log_z + self._free, flat
@@ -265,10 +269,12 @@ class ContractionPlan:
             space.theta[...] = theta
             log_z = space.forward()
         if log_z is None:
-            del space  # the log run needs the room
-            if self._states is not None:
-                return self._run_states(theta)[0]
-            log_z = log_forward(self.nodes, *self._log_leaves(theta))[1]
+            self._give_back(space, _FREE_BYTES)
+            del space  # the other ways need the room
+            if self._terms is not None:
+                log_z = self._terms.log_partition(theta)
+            else:
+                log_z = log_forward(self.nodes, *self._log_leaves(theta))[1]
         else:
             self._give_back(space)
         return log_z + self._free
@@ -318,18 +324,16 @@ class ContractionPlan:
         log_tables, top = log_forward(self.nodes, leaves, shift, use_max=True)
         return top, log_tables
 
-    # -- log space ---------------------------------------------------------------------------------
+    # -- potentials of any size --------------------------------------------------------------------
 
     @cached_property
-    def _states(self) -> StateList | None:
-        """All states, where they are few."""
-        shape, scopes = self.shape, self._layout.scopes
-        few = can_list(shape, scopes)
-        return StateList(shape, scopes, self._layout.given) if few else None
+    def _terms(self) -> Terms | None:
+        """All terms, where they are few."""
+        return Terms(self._layout) if are_few(self._layout) else None
 
-    def _run_states(self, theta: Table) -> tuple[float, Table]:
-        assert self._states is not None
-        log_z, flat = self._states.run(theta)
+    def _run_terms(self, theta: Table) -> tuple[float, Table]:
+        assert self._terms is not None
+        log_z, flat = self._terms.run(theta)
         return log_z + self._free, flat
 
     def _run_log(self, theta: Table) -> tuple[float, Table]:
@@ -378,6 +382,6 @@ class ContractionPlan:
         except IndexError:
             return Workspace(self._layout)
 
-    def _give_back(self, space: Workspace) -> None:
-        if self.size.bytes <= _KEEP_BYTES:
+    def _give_back(self, space: Workspace, most: float = _KEEP_BYTES) -> None:
+        if self.size.bytes <= most:
             self._spare.append(space)

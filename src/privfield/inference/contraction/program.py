@@ -63,6 +63,20 @@ class Layout:
         logs = log_cells_in_memory(self.nodes, len(self.owner), self.cells)
         return max(fast, logs) + self.input_cells + self.clique_cells
 
+    def is_beyond_doubles(self, theta: Table) -> bool:
+        """Whether one table alone is seen to be: then no workspace need be made to find out.
+
+        Tables that others are added to may still turn out to be.
+        """
+        if not self.given:
+            return False
+        starts, sizes = self.starts[: self.given], np.diff(self.starts[: self.given + 1])
+        leaves = np.array(self.leaf_of[: self.given]) + 1  # 0: a constant
+        alone = np.repeat((leaves > 0) & (np.bincount(leaves)[leaves] == 1), sizes)
+        with np.errstate(invalid="ignore"):
+            below = theta - np.repeat(np.maximum.reduceat(theta, starts), sizes)
+        return bool(((below < _LOG_SMALLEST) & (below > -math.inf) & alone).any())
+
     def cells(self, scope: Collection[int]) -> int:
         """Cells of a table over `scope`."""
         return math.prod([self.shape[v] for v in scope])
