@@ -109,6 +109,74 @@ def test_a_stata_file(tmp_path, call):
     assert "--ordered takes all so" in call("init", path, "-o", tmp_path / "a.toml")[2]
     code, _, err = call("init", path, "--ordered", "-o", tmp_path / "b.toml")
     assert code == 0 and "takes all so" not in err
+    assert "answers in words as scales, in the order of their codes: A2." in err
+    item = tomllib.loads((tmp_path / "b.toml").read_text())["variables"]["A1"]
+    assert item["levels"] == list("123456") and item["ordered"]
+
+
+def _labelled(tmp_path, name, labels, measure):
+    path = tmp_path / name
+    frame = pd.DataFrame({item: [float(code) for code in codes] for item, codes in labels.items()})
+    if name.endswith(".dta"):
+        pyreadstat.write_dta(frame, str(path), variable_value_labels=labels)
+    else:
+        pyreadstat.write_sav(
+            frame,
+            str(path),
+            variable_value_labels=labels,
+            variable_measure=dict.fromkeys(labels, measure),
+        )
+    return path
+
+
+LEVELS = {  # labels, measure: levels
+    "ends": ({1: "never", 6: "always"}, "ordinal", tuple("123456")),
+    "ends and middle": ({1: "never", 4: "at times", 7: "always"}, "scale", tuple("1234567")),
+    "all": ({1: "no", 2: "so so", 3: "yes"}, "ordinal", ("no", "so so", "yes")),
+    "ends and no answer": ({1: "never", 6: "always", 9: "no answer"}, "ordinal", ()),
+    "all and no answer": ({1: "no", 2: "so so", 3: "yes", 99: "no answer"}, "ordinal", ()),
+    "no answer below": ({-9: "no answer", 1: "no", 2: "so so", 3: "yes"}, "scale", ()),
+    "a slider": ({0: "none", 100: "worst"}, "scale", ()),
+    "towns": ({1: "Bern", 41: "Basel", 99: "no answer"}, "nominal", ("Bern", "Basel", "no answer")),
+}
+
+
+@pytest.mark.parametrize("case", LEVELS)
+def test_labels_of_codes_with_gaps(case, tmp_path):
+    """What may be a code for no answer is no level of a scale, and no scale has two points only."""
+    labels, measure, levels = LEVELS[case]
+    path = _labelled(tmp_path, "s.sav", {"a": labels}, measure)
+    (column,), remarks = read_codebook(str(path))
+    assert column.levels == levels and column.ordered == (measure != "nominal" and bool(levels))
+    assert bool(remarks) == ("no answer" in case)
+
+
+@pytest.mark.parametrize("name", ["s.sav", "s.dta"])
+def test_codes_for_no_answer_that_have_a_label(name, tmp_path, call):
+    """They were not declared missing: `init` says how to, and then the scale is one."""
+    codes = {1: "never", 6: "always", 9: "no answer"}
+    path = _labelled(tmp_path, name, {"a": codes, "b": codes}, "ordinal")
+    command = ("init", path, "--ordered", "-o", tmp_path / "s.toml", "--force")
+    code, _, err = call(*command)
+    assert code == 0 and "(codes 1, 6, 9 of a), so their levels are left open" in err
+    assert "add --missing 9." in err and "Fill in what 2 columns may hold" in err
+    code, _, err = call(*command, "--missing", "9")
+    assert code == 0 and "left open" not in err and "Fill in" not in err
+    schema = pf.Schema.read(tmp_path / "s.toml")
+    assert schema["a"].answers == tuple("123456") and schema["a"].has_gap
+    batches = list(open_table(str(path), schema).batches())
+    assert batches[0].columns[0].tolist() == [0, 5, 6]  # 9 is the gap, after six levels
+
+
+def test_only_a_scale_has_a_middle(tmp_path, call):
+    labels = {"a": {1: "never", 6: "always"}, "b": {1: "no", 2: "yes"}}
+    path = _labelled(tmp_path, "s.sav", labels, "ordinal")
+    town = _labelled(tmp_path, "t.sav", {"town": {1: "Bern", 2: "Basel", 3: "Chur"}}, "nominal")
+    assert call("init", path, "--gaps", "middle", "-o", tmp_path / "s.toml")[0] == 0
+    found = pf.Schema.read(tmp_path / "s.toml")
+    assert found["a"].missing == "3" and found["b"].missing == "no"
+    assert call("init", town, "--gaps", "middle", "-o", tmp_path / "t.toml")[0] == 0
+    assert pf.Schema.read(tmp_path / "t.toml")["town"].missing == "Bern"  # as if nothing was said
 
 
 def test_without_pyreadstat_one_sentence_says_what_to_install(survey, monkeypatch):

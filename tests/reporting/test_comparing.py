@@ -1,5 +1,7 @@
 """`pf.compare`: what it says of two models, and what it refuses."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -23,6 +25,23 @@ def test_a_page_for_two_groups(groups, tmp_path):
     assert "taken as different people" in text
     assert ">Difference</button>" in text and ">Strength</button>" not in text
     assert "the two costs add up" in text and "Links: women" in text and "Answers: women" in text
+
+
+def test_what_was_not_found_is_not_called_equal(symptoms):
+    """The sentence says how badly half of the differences are known, or that some are not."""
+    group = symptoms(rows=20_000)
+    found = pf.compare(group.model_, symptoms(rows=15_000).model_, level=0.999999)
+    assert not found.differ
+    told = re.search(r"half of the differences are uncertain by ±([0-9.]+) or", found.verdict())
+    halves = np.array([(row.high - row.low) / 2 for row in found.edges()])
+    assert (halves >= 0.95 * float(told[1])).sum() >= len(halves) / 2
+    assert (halves <= 1.05 * float(told[1])).sum() >= len(halves) / 2
+    schema = pf.Schema({"a": ["x", "y", "z"], "b": ["u", "v", "w"]})  # no order: no sign
+    rows = np.random.default_rng(3).integers(0, 3, (2, 4000, 2))
+    budget = pf.ApproxDP(1, 1e-6)
+    models = [pf.PairwiseLearner(budget, schema=schema).fit(each).model_ for each in rows]
+    unsigned = pf.compare(*models, level=0.999999)
+    assert not unsigned.differ and unsigned.verdict().endswith("That does not make them equal.")
 
 
 def test_centralities_are_compared_where_both_have_intervals(symptoms, tmp_path):

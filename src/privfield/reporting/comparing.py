@@ -24,7 +24,13 @@ from privfield.estimation.uncertainty.centrality import (
 from privfield.estimation.uncertainty.comparing import ShareDifference, difference
 from privfield.estimation.uncertainty.coordinates import tables_of
 from privfield.estimation.uncertainty.intervals import Uncertainty
-from privfield.estimation.uncertainty.strengths import NEGLIGIBLE, Edges, check_negligible
+from privfield.estimation.uncertainty.strengths import (
+    NEGLIGIBLE,
+    UNKNOWN,
+    VERDICTS,
+    Edges,
+    check_negligible,
+)
 from privfield.files import check_target, write_bytes
 from privfield.models.base import Model
 from privfield.models.card import Card
@@ -97,7 +103,20 @@ class Comparison(Stamped):
         if self.hopeless and not self.differ:
             return HOPELESS
         found = "The links differ" if self.differ else "No difference between the links was found"
-        return f"{found} ({counted(self.links, 'link')} compared as one, {p_text(self.p)})."
+        told = f"{found} ({counted(self.links, 'link')} compared as one, {p_text(self.p)})."
+        return told if self.differ else f"{told} {self._not_equal()}"
+
+    def _not_equal(self) -> str:
+        """What was not found may be there: how well half of the differences are known, or worse."""
+        rows = [row for row in self._edges if row.verdict not in (UNKNOWN, VERDICTS[-1])]
+        widths = sorted(
+            np.inf if row.low is None or row.high is None else row.high - row.low for row in rows
+        )
+        half = widths[len(widths) // 2] / 2 if widths else np.inf
+        if not np.isfinite(half) or not all(row.signed for row in rows):
+            return "That does not make them equal."
+        rest = "the difference is" if len(widths) == 1 else "half of the differences are"
+        return f"That does not make them equal: {rest} uncertain by ±{half:.2g} or more."
 
     def to_pandas(self) -> Any:
         """A row for each link."""

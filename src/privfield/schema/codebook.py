@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ SURVEYS = (".sav", ".zsav", ".dta")
 CODEBOOKS = (*SURVEYS, ".json")
 _MOST_POINTS = 21  # of a scale of which a codebook names only some
 _MOST_LISTED = 6
+_SCALES = ("ordinal", "scale")  # what SPSS calls variables with an order
 _GAPS = ("no answer", "missing", "gap")  # names of the level that a gap is, whichever is free
 
 
@@ -47,12 +48,18 @@ def is_codebook(path: str) -> bool:
     return path.lower().endswith(CODEBOOKS)
 
 
-def read_codebook(path: str) -> tuple[list[Column], list[str]]:
-    """The columns, and remarks on those that were left out."""
+def read_codebook(
+    path: str, ordered: bool = False, no_answers: Sequence[str] = ()
+) -> tuple[list[Column], list[str]]:
+    """The columns, and remarks on those that were left out or left open.
+
+    What SPSS or Stata label is a scale if all are `ordered`; codes that mean no answer are no part
+    of it, whatever their label.
+    """
     if not Path(path).is_file():
         raise InputError(f"path: there is no file {path!r}.")
     if path.lower().endswith(SURVEYS):
-        return _survey_columns(survey_metadata(path)), []
+        return _survey_columns(survey_metadata(path), ordered, no_answers)
     return _json_columns(path)
 
 
@@ -81,21 +88,69 @@ def read_survey(path: str, **options: Any) -> Any:
     raise InputError(f"path: {path!r} cannot be read: it is damaged, or no file of SPSS or Stata.")
 
 
-def _survey_columns(about: Any) -> list[Column]:
+def _survey_columns(
+    about: Any, ordered: bool, no_answers: Sequence[str]
+) -> tuple[list[Column], list[str]]:
     wordings = [text or "" for text in about.column_labels]
+    columns = []
+    uneven: dict[str, list[Any]] = {}
+    for name, wording in zip(about.column_names, wordings, strict=True):
+        measure = "ordinal" if ordered else about.variable_measure.get(name, "unknown")
+        kept = _answers(about, name, no_answers)
+        columns.append(_survey_column(about, name, kept, wording.strip(), measure))
+        codes = _sorted(kept)
+        if measure in _SCALES and len(codes) > 1 and not _is_even(codes):
+            uneven[name] = codes
+    return columns, _on_uneven(uneven)
+
+
+def _answers(about: Any, name: str, no_answers: Sequence[str]) -> dict[Any, str]:
+    """Codes with their labels, but those that mean no answer."""
+    ranges = about.missing_ranges.get(name, [])
+    return {
+        code: label.strip()
+        for code, label in about.variable_value_labels.get(name, {}).items()
+        if not any(_within(code, each) for each in ranges) and level_text(code) not in no_answers
+    }
+
+
+def _sorted(codes: Iterable[Any]) -> list[Any]:
+    return sorted(codes, key=lambda code: (isinstance(code, str), code))
+
+
+def _is_even(codes: Sequence[Any]) -> bool:
+    """Whether labels may be those of a scale: of all its points, or of some, even from both ends.
+
+    They are not where 9 says "no answer" beside 1 "never" and 6 "always". Texts have no distance.
+    """
+    if not all(_is_whole(code) for code in codes):
+        return True
+    return [codes[0] + codes[-1] - code for code in reversed(codes)] == list(codes)
+
+
+def _is_whole(code: Any) -> bool:
+    return isinstance(code, int | float) and math.isfinite(code) and code == int(code)
+
+
+def _on_uneven(uneven: Mapping[str, Sequence[Any]]) -> list[str]:
+    if not uneven:
+        return []
+    names, first = list(uneven), next(iter(uneven.values()))
+    apart = level_text(first[0] if first[0] < 0 else first[-1])
+    codes = [level_text(code) for code in first]
+    shown = ", ".join([*codes[:2], "…", *codes[-2:]] if len(codes) > _MOST_LISTED else codes)
+    more = ", …" * (len(names) > _MOST_LISTED)
     return [
-        _survey_column(about, name, wording.strip())
-        for name, wording in zip(about.column_names, wordings, strict=True)
+        f"the labels of {', '.join(names[:_MOST_LISTED])}{more} are not those of an even scale "
+        f"(codes {shown} of {names[0]}), so their levels are left open. If {apart} means no "
+        f"answer, add --missing {apart}"
     ]
 
 
-def _survey_column(about: Any, name: str, wording: str) -> Column:
+def _survey_column(
+    about: Any, name: str, kept: Mapping[Any, str], wording: str, measure: str
+) -> Column:
     ranges = about.missing_ranges.get(name, [])
-    kept = {}
-    for code, label in about.variable_value_labels.get(name, {}).items():
-        if not any(_within(code, each) for each in ranges):
-            kept[code] = label.strip()
-    measure = about.variable_measure.get(name, "unknown")
     column = _labelled(name, kept, wording, measure)
     codes = [code for each in ranges for code in _range_codes(each) if code not in column.levels]
     return replace(
@@ -137,11 +192,15 @@ def _labelled(
     Of a declared scale ("ordinal", "scale") whose ends alone are labelled, the whole numbers in
     between are levels too; of other codes with gaps nobody knows, so nothing is said.
     """
-    ordered = measure in ("ordinal", "scale") and len(labels) > 1
-    codes = sorted(labels, key=lambda code: (isinstance(code, str), code))
-    points = _points(codes)
+    ordered = measure in _SCALES and len(labels) > 1
+    codes = _sorted(labels)
+    points, even = _points(codes), _is_even(codes)
     levels: Sequence[str] = list(dict.fromkeys(labels[code] for code in codes))
-    if points is not None and len(points) > len(codes):
+    gaps = all(map(_is_whole, codes)) and bool(codes) and codes[-1] - codes[0] >= len(codes)
+    wide = gaps and points is None and (ordered or len(codes) == 2)  # as 0 and 100 of a slider
+    if measure != "nominal" and (wide or (ordered and not even)):
+        levels, question = [], _with_codes(question, codes, labels)
+    elif points is not None and len(points) > len(codes):
         if measure != "nominal":
             levels = [level_text(point) for point in points] if ordered else []
             question = _with_codes(question, codes, labels)
@@ -170,8 +229,7 @@ def middle(levels: Sequence[str]) -> str | None:
 
 def _points(codes: Sequence[Any]) -> range | None:
     """The whole numbers from the first code to the last, if they are a scale."""
-    numbers = all(isinstance(code, int | float) and math.isfinite(code) for code in codes)
-    if not codes or not numbers or any(code != int(code) for code in codes):
+    if not codes or not all(map(_is_whole, codes)):
         return None
     found = range(int(codes[0]), int(codes[-1]) + 1)
     return found if len(found) <= _MOST_POINTS else None

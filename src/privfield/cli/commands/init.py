@@ -74,8 +74,9 @@ def init(
     given = split_levels(levels) if levels is not None else None
     target = check_output(output, force)
     with typed(file), in_options():
-        columns, remarks = _columns(file, given, ordered, levels_are_public, encoding)
-        columns = _with_codes(columns, missing)
+        codes = _split_codes(missing)
+        columns, remarks = _columns(file, given, ordered, codes, levels_are_public, encoding)
+        columns = _with_codes(columns, codes)
     columns = _with_gaps(columns, _asked(columns) if gaps is None and not json else gaps)
     write_bytes(target, draft(columns, public=levels_are_public).encode())
     names = [column.name for column in columns]
@@ -104,6 +105,7 @@ def _columns(
     file: str,
     given: list[str] | None,
     ordered: bool,
+    no_answers: Sequence[str],
     levels_are_public: bool,
     encoding: str | None,
 ) -> tuple[list[Column], list[str]]:
@@ -112,11 +114,14 @@ def _columns(
 
     from privfield.data.levels import levels_in
     from privfield.data.sources.files import column_names, folder_columns
-    from privfield.schema.codebook import Column, is_codebook, read_codebook, with_gap
+    from privfield.schema.codebook import SURVEYS, Column, is_codebook, read_codebook, with_gap
 
     folders: list[str] = []
+    is_survey = file.lower().endswith(SURVEYS)
     if is_codebook(file):
-        columns, remarks = read_codebook(file)
+        columns, remarks = read_codebook(file, ordered, no_answers)
+        if is_survey and (given is not None or levels_are_public):
+            remarks = []  # nothing is left open
         remarks += _missing_codes(columns)
         if file.lower().endswith(".dta") and not ordered:
             remarks.append("Stata does not say which variables are scales; --ordered takes all so")
@@ -132,6 +137,7 @@ def _columns(
             remarks.append(f"--levels is not about what folders name: {_listed(folders)}")
     elif ordered:
         found = {column.name: list(column.levels) for column in columns}  # as the codebook has them
+        remarks += _words_as_scales(file, columns)
     else:
         return columns, remarks
     new = []
@@ -140,6 +146,27 @@ def _columns(
         own = replace(column, levels=own_levels, ordered=ordered and bool(own_levels), gap=None)
         new.append(with_gap(own) if own.ordered else own)
     return new, remarks
+
+
+def _words_as_scales(file: str, columns: Sequence[Column]) -> list[str]:
+    """On columns that are scales by `--ordered` alone, and whose levels do not look like one."""
+    from privfield.schema import level_numbers
+    from privfield.schema.codebook import read_codebook
+
+    said = {column.name for column in read_codebook(file)[0] if column.ordered}
+    words = [
+        column.name
+        for column in columns
+        if len(column.levels) > 2
+        and column.name not in said
+        and level_numbers(column.levels) is None
+    ]
+    if not words:
+        return []
+    return [
+        "--ordered takes answers in words as scales, in the order of their codes: "
+        f"{_listed(words)}. Delete `ordered = true` where they are none, such as towns"
+    ]
 
 
 def _asked(columns: Sequence[Column]) -> str | None:
@@ -168,7 +195,10 @@ def _with_gaps(columns: Sequence[Column], gaps: str | None) -> list[Column]:
     if gaps == "level":
         return [with_gap(column) for column in columns]
     if gaps == "middle":
-        return [replace(each, gap=None, missing=middle(each.levels)) for each in columns]
+        return [
+            replace(each, gap=None, missing=middle(each.levels)) if _has_middle(each) else each
+            for each in columns
+        ]
     if not any(gaps in column.levels for column in columns):
         raise InputError(f"--gaps must be level, middle or one of the levels; got {gaps!r}.")
     return [
@@ -176,17 +206,29 @@ def _with_gaps(columns: Sequence[Column], gaps: str | None) -> list[Column]:
     ]
 
 
-def _with_codes(columns: Sequence[Column], missing: str | None) -> list[Column]:
+def _has_middle(column: Column) -> bool:
+    """A scale has one; three towns have none, and two answers have nothing between them."""
+    from privfield.schema import level_numbers
+
+    is_scale = column.ordered or level_numbers(column.levels) is not None
+    return is_scale and len(column.levels) > 2
+
+
+def _split_codes(missing: str | None) -> list[str]:
+    codes = [] if missing is None else [code.strip() for code in missing.split(",")]
+    if not all(codes):
+        raise InputError(f"--missing must list codes, such as 99,-1; got {missing!r}.")
+    return codes
+
+
+def _with_codes(columns: Sequence[Column], codes: Sequence[str]) -> list[Column]:
     """Columns with these codes besides those that they have; all are read like empty values."""
     from dataclasses import replace
 
     from privfield.schema.codebook import with_gap
 
-    codes = [code.strip() for code in (missing or "").split(",")]
-    if missing is None:
+    if not codes:
         return list(columns)
-    if not all(codes):
-        raise InputError(f"--missing must list codes, such as 99,-1; got {missing!r}.")
     both = [code for code in codes if any(code in column.levels for column in columns)]
     if both:
         raise InputError(f"--missing: {both[0]!r} is a level, so it cannot mean no answer.")
