@@ -11,13 +11,12 @@ from typing import Any
 import numpy as np
 
 from privfield.estimation.items.edges import ItemUncertainty
-from privfield.estimation.uncertainty.counted import MarginalInterval, ScopeFit
-from privfield.estimation.uncertainty.intervals import (
-    Uncertainty,
-    plain_edges,
+from privfield.estimation.uncertainty.counted import (
+    MarginalInterval,
+    ScopeFit,
     plain_marginals,
-    uncertainty,
 )
+from privfield.estimation.uncertainty.intervals import Uncertainty, plain_edges, uncertainty
 from privfield.estimation.uncertainty.strengths import Edges
 from privfield.models.base import Model
 from privfield.schema import Schema

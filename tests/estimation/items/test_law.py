@@ -247,6 +247,54 @@ def test_what_is_far_from_the_sums_is_not_near_by_its_own_variances():
     assert rod.distance(items, wrong) > 10 * wrong.misfit
 
 
+def few_items(rng):
+    """Three items in all their states, and a point where many answer high throughout."""
+    schema = pf.Schema({f"x{i}": pf.Ordered(range(3)) for i in range(3)})
+    rows = rng.choice(3, (2_000, 3), p=[0.8, 0.15, 0.05])
+    items = field_of(ItemScores.measure(rows, pf.ZCDP(5), schema=schema), rng)
+    independent = items.linear(items.start(0.0))
+    wrong = independent.point.copy()
+    wrong[items.singles :] = 0.4
+    return items, Yardstick.at(items, independent), items.linear(wrong)
+
+
+def test_a_step_by_the_yardstick_is_that_of_least_squares():
+    """Of the gaps, with slopes by finite differences of sums over all states, and with damping."""
+    items, rod, wrong = few_items(np.random.default_rng())
+    codes = np.array(list(product(range(3), repeat=3))).T
+    measured, own = items._measured(codes), items._statistics(codes)
+
+    def expected(point):
+        found = np.exp(own.T @ point)
+        return 2_000 * measured @ (found / found.sum())
+
+    steps = 1e-5 * np.eye(items.size)
+    slope = np.transpose(
+        [(expected(wrong.point + d) - expected(wrong.point - d)) / 2e-5 for d in steps]
+    )
+    deviations = np.sqrt(rod.variances[0])
+    matrix, gap = slope / deviations[:, None], items.measured - expected(wrong.point)
+    for damping in (0.1, 3.0):
+        held = np.diag(np.sqrt(damping * (matrix**2).sum(axis=0)))
+        rows = np.vstack([matrix, held])
+        right = np.concatenate([gap / deviations, np.zeros(items.size)])
+        found = np.linalg.lstsq(rows, right, rcond=None)[0]
+        assert rod.step(items, wrong, damping) == pytest.approx(found, rel=1e-3, abs=1e-4)
+
+
+def test_where_a_step_leads_away_another_is_taken(monkeypatch):
+    """Half of the step still leads away; a search that stopped there lost real questionnaires.
+
+    Distances are exact: all states are listed.
+    """
+    items, rod, wrong = few_items(np.random.default_rng())
+    monkeypatch.setattr(laws, "_LEAST_STEP", 0.5)
+    monkeypatch.setattr(laws, "_WORSE", 1.0)
+    before, away = rod.distance(items, wrong), -100 * rod.step(items, wrong, 0.1)
+    nearer = laws._moved(items, rod, wrong, away, 0.0)
+    assert rod.distance(items, nearer) < 0.95 * before
+
+
 @pytest.mark.parametrize(
     ("misfits", "listed", "seeds", "taken"),
     [

@@ -16,13 +16,8 @@ from privfield.estimation.uncertainty.coordinates import (
     coordinates,
     numbers_of,
 )
-from privfield.estimation.uncertainty.counted import counted
-from privfield.estimation.uncertainty.intervals import (
-    Uncertainty,
-    plain_edges,
-    plain_marginals,
-    uncertainty,
-)
+from privfield.estimation.uncertainty.counted import counted, plain_marginals
+from privfield.estimation.uncertainty.intervals import Uncertainty, plain_edges, uncertainty
 from privfield.estimation.uncertainty.statistics import parity_moments, statistics_of
 from privfield.estimation.uncertainty.strengths import (
     EdgeInterval,
@@ -32,6 +27,7 @@ from privfield.estimation.uncertainty.strengths import (
     student_degrees,
 )
 from privfield.inference.sampling.dense import ising_states
+from privfield.mechanisms.items.mechanism import ItemScores
 
 MIXED = pf.Schema({"a": 2, "b": pf.Bins([0, 1, 2, 3]), "c": ["x", "y", "z"], "d": ["no", "yes"]})
 
@@ -734,3 +730,21 @@ def test_a_denominator_far_above_its_limit_changes_nothing():
     z = (5_000 - 20_000 * t) / np.sqrt(noise + 20_000 * t * (1 - t))
     inside = t[np.abs(z) <= 1.959964]
     assert (answer.low, answer.high) == pytest.approx((inside[0], inside[-1]), abs=2e-6)
+
+
+def test_shares_that_noise_hides_in_a_model_too_large_for_exact_answers():
+    """Where nobody answered, they are the model's, about; its links here are next to nothing."""
+    names, thresholds = [f"x{i}" for i in range(14)], np.linspace(-1, 1, 6)
+    schema = pf.Schema(
+        {name: pf.Ordered(range(6)) for name in names}, gaps=dict.fromkeys(names, "none")
+    )
+    sums = ItemScores.measure(np.full((50, 14), 6), pf.ApproxDP(1, 1e-6), schema=schema)
+    weights = np.full((14, 14), 1e-9) - 1e-9 * np.eye(14)
+    model = pf.OrdinalModel(schema.answered(), weights, [thresholds] * 14)
+    with pytest.raises(pf.InputError, match="exact answers"):
+        model.marginal(["x0"])
+    found = counted(model, sums).marginals()
+    assert [share.measured for share in found] == [False] * 14
+    right = np.exp(thresholds) / np.exp(thresholds).sum()
+    for share in found:
+        assert share.estimate == pytest.approx(right, abs=1e-6)

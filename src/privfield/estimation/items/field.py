@@ -50,10 +50,12 @@ _TINY = 1e-9
 class ItemLinear(Linear):
     """The sums around a point; `joint` has the means of the products of (1, v).
 
-    `of_sites` are the statistics of each of several sites.
+    `of_sites` are the statistics of each of several sites, `slopes` what a step of the coordinates
+    adds to the expected sums of each.
     """
 
     joint: Table
+    slopes: tuple[Table, ...]
     of_sites: tuple[Statistics, ...] = ()
 
 
@@ -202,7 +204,8 @@ class ItemField:
         precision = (precision + precision.T) / 2
         shift = statistics.correction * weights[:, :-1].T @ gap + precision @ point
         sampling, misfit = self.total * found.own, float(gap @ weights[:, -1])
-        return ItemLinear(point, statistics, sampling, precision, shift, misfit, found.joint)
+        known = (point, statistics, sampling, precision, shift, misfit, found.joint)
+        return ItemLinear(*known, (slope,))
 
     def states(self) -> Any:
         """Where the chains are."""

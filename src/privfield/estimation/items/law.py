@@ -34,6 +34,7 @@ _MOST_PRECISION = 16.0  # of what others are shrunk by where one weight is judge
 _LEAST_SHRUNK = 0.02  # of what is known about a weight, for yes/no items beside longer scales
 _STARTS = (1.0, 0.5, 0.25, 0.0)  # of what normal scores would have led to; the last has no links
 _WORSE = 1.1
+_DAMPINGS, _NEARER_BY = (0.1, 1.0, 10.0), 0.95  # of steps where others lead away; what they must do
 _SEARCHES = 2  # with simulated people of their own, where one is lost
 _PEOPLE, _MOST_PEOPLE = 20, 400_000  # simulated for each real one in the end, and in all
 
@@ -197,6 +198,19 @@ class Yardstick:
         gaps = [((s.measured - s.total * found.mean) ** 2 / v).sum() for (s, found), v in parts]
         return float(sum(gaps))
 
+    def step(self, field: ItemField, at: ItemLinear, damping: float) -> Table:
+        """Towards the least distance, all else being linear; shorter with more damping."""
+        size = len(at.point)
+        steep, pull = np.zeros((size, size)), np.zeros(size)
+        parts = zip(field.parts(at), at.slopes, self.variances, strict=True)
+        for (site, found), slope, variances in parts:
+            scaled = slope / variances[:, None]
+            steep += slope.T @ scaled
+            pull += scaled.T @ (site.measured - site.total * found.mean)
+        steep[np.diag_indices(size)] *= 1 + damping
+        steep[np.diag_indices(size)] += 1e-9 * np.trace(steep) / size
+        return np.asarray(np.linalg.solve(steep, pull))
+
 
 def _nearest(
     field: ItemField,
@@ -270,12 +284,16 @@ def _length(step: Table, covariance: Table) -> float:
 def _moved(
     field: ItemField, rod: Yardstick, here: ItemLinear, step: Table, people: float
 ) -> ItemLinear:
-    """As far along a step as sums do not become more distant; where they always do, not at all."""
-    singles = np.abs(step[: field.singles]).max(initial=1e-9)
-    pairs = np.abs(step[field.singles :]).max(initial=1e-9)
-    share = min(1.0, _MOST_THRESHOLD / singles, _MOST_WEIGHT / pairs)
-    allowed = _WORSE * rod.distance(field, here) + 2 * math.sqrt(len(field.measured))
+    """As far along a step as sums do not become more distant; where they always do, elsewhere.
+
+    Far from the end, the variances that steps go by are those of a wrong field, and a step may lead
+    away however short it is. One by those of independent items does not; where even the shortest
+    of these does, simulated people tell no more, and nothing moves.
+    """
+    distance = rod.distance(field, here)
+    allowed = _WORSE * distance + 2 * math.sqrt(len(field.measured))
     states = field.states()
+    share = _longest(field, step)
     least = _LEAST_STEP * share
     while share >= least:
         there = field.linear(here.point + share * step, people)
@@ -283,4 +301,17 @@ def _moved(
             return there
         field.go_on_from(states)  # those of a bad field take long to recover
         share /= 2
+    for damping in _DAMPINGS:
+        other = rod.step(field, here, damping)
+        there = field.linear(here.point + _longest(field, other) * other, people)
+        if rod.distance(field, there) < _NEARER_BY * distance:
+            return there
+        field.go_on_from(states)
     return here
+
+
+def _longest(field: ItemField, step: Table) -> float:
+    """What share of a step may be taken at once."""
+    singles = np.abs(step[: field.singles]).max(initial=1e-9)
+    pairs = np.abs(step[field.singles :]).max(initial=1e-9)
+    return float(min(1.0, _MOST_THRESHOLD / singles, _MOST_WEIGHT / pairs))

@@ -65,6 +65,7 @@ class PooledField(ItemField):
             np.sum([each.shift for each in found], axis=0),
             sum(each.misfit for each in found),
             np.average([each.joint for each in found], axis=0, weights=shares),
+            tuple(slope for each in found for slope in each.slopes),
             tuple(each.statistics for each in found),
         )
 

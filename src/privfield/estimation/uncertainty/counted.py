@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from privfield.checks import check_level
+from privfield.errors import InputError
 from privfield.estimation.uncertainty.coordinates import Numbers, Scope, contrasts, numbers_of
 from privfield.estimation.uncertainty.tails import above, laplace_share, quantile
 from privfield.inference.factors import Table
@@ -27,6 +28,7 @@ _GRID = 501  # trial values of a probability
 _HALVINGS = 30  # of a step between them
 _FAR = 4.0  # deviations: a law that is cut off there is whole
 _TINY = 1e-12
+_MOST_CLIQUES = 5000
 _TRIALS = 21  # of those for which it is asked whether noise reaches everywhere
 
 Linear = tuple[float, Table]  # a probability as constant + weights · mean of the statistics
@@ -117,9 +119,9 @@ class Counted:
     def _marginal(self, name: str, levels: Sequence[Answer]) -> MarginalInterval:
         """From an answer for each level; none where the variable was not counted."""
         if not levels:
-            return known_marginal(self.model, name)
+            return self._of_model(name)
         if any(x.low is None for x in levels):
-            own = known_marginal(self.model, name)
+            own = self._of_model(name)
             return MarginalInterval(name, own.estimate, None, None, measured=False)
         share, low, high = np.array([[x.estimate, x.low, x.high] for x in levels]).T
         if self.model.schema.forbidden:
@@ -128,6 +130,20 @@ class Counted:
         share = np.clip(share / max(float(share.sum()), 1e-300), low, high)
         parts = [tuple(part.tolist()) for part in (share, low, high)]
         return MarginalInterval(name, parts[0], parts[1], parts[2])
+
+    def _of_model(self, name: str) -> MarginalInterval:
+        """Exact where that is possible at all."""
+        try:
+            return known_marginal(self.model, name)
+        except InputError:
+            if name not in self._plain:
+                raise
+            return self._plain[name]
+
+    @cached_property
+    def _plain(self) -> dict[str, MarginalInterval]:
+        names = self.model.schema.names
+        return dict(zip(names, plain_marginals(self.model), strict=False))
 
     def probability(
         self, event: Mapping[str, object], given: Mapping[str, object], level: float = 0.95
@@ -380,3 +396,20 @@ def counted(model: Model, measurements: Any) -> Counted | None:
 def known_marginal(model: Model, name: str) -> MarginalInterval:
     """The distribution of a variable in the model, exact; no interval is known."""
     return MarginalInterval(name, tuple(map(float, model.marginal([name]))), None, None)
+
+
+def plain_marginals(model: Model) -> tuple[MarginalInterval, ...]:
+    """The distribution of each variable: exact where that fits in memory, otherwise approximate.
+
+    By loopy belief propagation, or for thousands of cliques not at all.
+    """
+    cliques = len(model._structure()[1])
+    if cliques <= _MOST_CLIQUES and model.inference_size().bytes <= 2**27:
+        return tuple(known_marginal(model, name) for name in model.schema.names)
+    if cliques > _MOST_CLIQUES:
+        return ()
+    beliefs = model.loopy().variables
+    return tuple(
+        MarginalInterval(name, tuple(map(float, belief)), None, None)
+        for name, belief in zip(model.schema.names, beliefs, strict=True)
+    )

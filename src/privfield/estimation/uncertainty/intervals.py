@@ -28,10 +28,8 @@ from privfield.estimation.uncertainty.coordinates import (
 )
 from privfield.estimation.uncertainty.counted import (
     Counted,
-    MarginalInterval,
     ScopeFit,
     counted,
-    known_marginal,
 )
 from privfield.estimation.uncertainty.emptied import (
     beside_emptied,
@@ -64,7 +62,6 @@ from privfield.models.mrf import MarkovRandomField
 from privfield.schema import Schema
 
 MOST_PARAMETERS = 2000  # beyond, simulating their covariance takes minutes
-_MOST_CLIQUES = 5000
 _KNOWN_ERROR, _WIDE = 0.6, 4.0  # of a strength; prior variance of a coordinate in draws
 _MOST_DRAWN = 0.25  # median error of strengths: beyond, intervals from draws were too short
 
@@ -299,23 +296,6 @@ def plain_edges(model: Model, level: float = 0.95) -> Edges:
         if place.stop > place.start
     ]
     return Edges(rows, level, len(schema) * (len(schema) - 1) // 2, known=False)
-
-
-def plain_marginals(model: Model) -> tuple[MarginalInterval, ...]:
-    """The distribution of each variable: exact where that fits in memory, otherwise approximate.
-
-    By loopy belief propagation, or for thousands of cliques not at all.
-    """
-    cliques = len(model._structure()[1])
-    if cliques <= _MOST_CLIQUES and model.inference_size().bytes <= 2**27:
-        return tuple(known_marginal(model, name) for name in model.schema.names)
-    if cliques > _MOST_CLIQUES:
-        return ()
-    beliefs = model.loopy().variables
-    return tuple(
-        MarginalInterval(name, tuple(map(float, belief)), None, None)
-        for name, belief in zip(model.schema.names, beliefs, strict=True)
-    )
 
 
 def named_larger(
