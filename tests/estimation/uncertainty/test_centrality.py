@@ -224,6 +224,7 @@ def test_a_fitted_model_has_intervals_and_says_how_stable_they_are(learner):
     table = found.to_pandas()
     assert table.shape == (6, 27) and list(table.name) == [f"x{v}" for v in range(6)]
     assert "two-step influence" in repr(found) and "same order" in repr(found)
+    assert "Without interval: betweenness (it jumps from network to network), comm" in repr(found)
     assert repr(found) == repr(learner.model_.centrality())
 
 
@@ -326,7 +327,7 @@ def test_many_items_have_no_interval_of_strength():
     schema = pf.Schema({f"x{i}": pf.Ordered(range(3)) for i in range(11)})
     rows = np.random.default_rng().integers(0, 3, (20_000, 11))
     found = pf.OrdinalLearner(pf.ApproxDP(3, 1e-6), schema=schema).fit(rows).model_.centrality()
-    assert not found.note
+    assert not found.note and "Without interval: strength (among so many items" in repr(found)
     assert all(row.strength.low is None for row in found)
     assert all(row.expected_influence.low is not None for row in found)
     assert all(row.predictability.low is not None for row in found)

@@ -50,6 +50,10 @@ MEASURES = (
 )
 MOST_VARIABLES = 200
 _SIGNED = ("expected_influence", "two_step_influence")
+_REASONS = {
+    "betweenness": " (it jumps from network to network)",
+    "strength": " (among so many items, weak links that are not found add up)",
+}
 _SLOW = 100  # draws of which betweenness and communities are found
 _DRAWS = 300
 _TAIL = 0.7  # of draws beyond an end, for one of studies: ends of few draws lie too far inside
@@ -167,11 +171,17 @@ class Centrality(Stamped, Sequence[NodeCentrality]):
             lines.append(f"{row.name}: {', '.join(parts)}, community {row.community}")
         if len(self.rows) > _SHOWN:
             lines.append(f"and {len(self.rows) - _SHOWN:,} more: .to_pandas() has all")
-        if self.order:
+        if self.order and self.rows:
             order = self.order.items()
             shares = [f"{label(name)} {agreement_text(share)}" for name, share in order]
             lines.append(f"Pairs that draws put in the same order: {', '.join(shares)}")
+            lines.append(f"Without interval: {', '.join(self._without())}, communities")
         return "\n".join([*lines, *[self.note] * bool(self.note)])
+
+    def _without(self) -> list[str]:
+        """Measures that have no interval though others have, and why."""
+        silent = [m for m in MEASURES if not any(getattr(r, m).low is not None for r in self.rows)]
+        return [f"{label(name)}{_REASONS.get(name, '')}" for name in silent]
 
 
 def label(measure: str) -> str:
