@@ -13,6 +13,7 @@ from privfield.estimation.items.law import Yardstick, law_of
 from privfield.estimation.items.pooled import field_of
 from privfield.inference.sampling.ordinal import OrdinalChains
 from privfield.mechanisms.items.mechanism import ItemScores
+from privfield.mechanisms.items.sums import PooledItems
 from privfield.models.card import attach
 
 
@@ -280,6 +281,17 @@ def test_a_step_by_the_yardstick_is_that_of_least_squares():
         right = np.concatenate([gap / deviations, np.zeros(items.size)])
         found = np.linalg.lstsq(rows, right, rcond=None)[0]
         assert rod.step(items, wrong, damping) == pytest.approx(found, rel=1e-3, abs=1e-4)
+
+
+def test_two_sites_that_say_the_same_step_as_one():
+    """Least squares of a table twice are those of the table."""
+    items, _, wrong = few_items(np.random.default_rng())
+    two = field_of(PooledItems.of([items.sums] * 2, pf.ZCDP(5)), np.random.default_rng())
+    both, even = two.linear(wrong.point), two.linear(two.start(0.0))
+    for damping in (0.1, 3.0):
+        found = Yardstick.at(two, even).step(two, both, damping)
+        own = Yardstick.at(items, items.linear(even.point)).step(items, wrong, damping)
+        assert found == pytest.approx(own, rel=1e-6, abs=1e-9)
 
 
 def test_where_a_step_leads_away_another_is_taken(monkeypatch):
