@@ -198,7 +198,8 @@ def _labelled(
     levels: Sequence[str] = list(dict.fromkeys(labels[code] for code in codes))
     gaps = all(map(_is_whole, codes)) and bool(codes) and codes[-1] - codes[0] >= len(codes)
     wide = gaps and points is None and (ordered or len(codes) == 2)  # as 0 and 100 of a slider
-    if measure != "nominal" and (wide or (ordered and not even)):
+    alone = len(codes) == 1  # one label, such as that of "no answer", says of no other answer
+    if alone or (measure != "nominal" and (wide or (ordered and not even))):
         levels, question = [], _with_codes(question, codes, labels)
     elif points is not None and len(points) > len(codes):
         if measure != "nominal":
