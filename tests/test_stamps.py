@@ -1,6 +1,8 @@
 """Whatever is made of a stamped model says that it is NOT PRIVATE; of others nothing does."""
 
+import copy
 import json
+from dataclasses import is_dataclass, replace
 
 import networkx as nx
 import numpy as np
@@ -93,6 +95,19 @@ def test_single_rows_say_it(model, private):
     assert repr(private.edges()[0]).startswith("EdgeInterval(first='")
 
 
+def test_copies_say_it(model, private):
+    """As a filter or a rounding makes them; without a stamp a copy has none either."""
+    for source in (model, private):
+        edges = source.edges()
+        for value in (edges.rows[0], *(v for _, v in made_of(source, private))):
+            if is_dataclass(value):
+                assert replace(value).stamp == source.stamp
+                assert copy.deepcopy(value).stamp == source.stamp
+        rounded = replace(edges[0], estimate=round(edges[0].estimate, 1))
+        assert rounded.stamp == source.stamp and rounded.estimate != edges[0].estimate
+        assert replace(source.ask("P(sleep=yes)"), note="mine").stamp == source.stamp
+
+
 def test_graphs_say_it(learner, model):
     own = [model.graph(), model.to_ising().graph(), learner.graph_]
     own.append(pf.OrdinalModel(model.schema, np.zeros((3, 3)), stamp=model.stamp).graph())
@@ -107,6 +122,7 @@ def test_peer_effects_say_it():
     for terms in ({"insecure_seed": 1}, {"calibration": "as-printed"}):
         peer = pf.PeerEffect(**common, **terms).fit(ring, outcomes)
         assert peer.estimate_.stamp == peer.stamp_ is not None
+        assert replace(peer.estimate_, level=0.5).stamp == peer.stamp_
         assert repr(peer.estimate_).startswith(peer.stamp_)
     assert pf.PeerEffect(**common).fit(ring, outcomes).estimate_.stamp is None
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import field
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,7 +22,10 @@ _NOTE = ".NOT-PRIVATE.txt"  # after the name of a file that cannot say it itself
 
 
 class Stamped:
-    """A result with a `stamp`: None, or why it protects nobody. Shown, it says so first."""
+    """A result with a `stamp`: None, or why it protects nobody. Shown, it says so first.
+
+    A dataclass has it as its field `own_stamp()`, so that copies with other values keep it.
+    """
 
     stamp: str | None = None
 
@@ -38,6 +42,11 @@ class Stamped:
 
     def _headed(self, text: str) -> str:
         return text if self.stamp is None else f"{self.stamp}.\n{text}"
+
+
+def own_stamp() -> Any:
+    """The field `stamp` of a dataclass: by name only; rows with the same values stay equal."""
+    return field(default=None, kw_only=True, compare=False)
 
 
 def stamp_of(*sources: Any) -> str | None:
@@ -57,6 +66,8 @@ def stamped(result: T, *sources: Any) -> T:
         return result
     if isinstance(result, Stamped):
         object.__setattr__(result, "stamp", stamp)  # some are frozen
+        for row in getattr(result, "rows", ()):
+            stamped(row, stamp)
     for name in ("attrs", "graph"):
         place = getattr(result, name, None)
         if isinstance(place, dict):

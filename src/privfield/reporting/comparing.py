@@ -41,7 +41,7 @@ from privfield.reporting.edge_table import edge_table
 from privfield.reporting.findings import Findings, known
 from privfield.reporting.parts import Content, banner, table
 from privfield.reporting.report import render
-from privfield.stamps import Stamped, stamp_of, stamped
+from privfield.stamps import Stamped, own_stamp, stamp_of, stamped
 from privfield.words import counted
 
 _SHOWN = 10
@@ -74,8 +74,8 @@ class Comparison(Stamped):
     shares: tuple[ShareDifference, ...]
     level: float
     cards: tuple[Card | None, Card | None]
-    stamp: str | None = None
     _central: Callable[[], Sequence[CentralityDifference]] = tuple
+    stamp: str | None = own_stamp()
 
     def edges(self) -> Edges:
         """Differences of strengths, first less second, with intervals and judged together."""
@@ -172,8 +172,8 @@ def compare(
         found.shares,
         level,
         (one.card, two.card),
-        stamp_of(one, two),
         partial(centrality_differences, (one, two), laws, level),
+        stamp=stamp_of(one, two),
     )
 
 

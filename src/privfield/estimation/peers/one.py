@@ -24,7 +24,7 @@ from privfield.estimation.peers.noise import Root, count_noise, crossing_law, ro
 from privfield.estimation.peers.reweighting import Curve
 from privfield.mechanisms.peers.release import LocalRelease, ObjectiveRelease, StatisticRelease
 from privfield.progress import ProgressCallback
-from privfield.stamps import Stamped
+from privfield.stamps import Stamped, own_stamp
 
 FloatArray = NDArray[np.float64]
 Counted = StatisticRelease | LocalRelease
@@ -56,6 +56,7 @@ class PeerEstimate(Stamped):
     messages: tuple[str, ...]
     least: float = 0.0
     pieces: tuple[tuple[float, float], ...] = ()
+    stamp: str | None = own_stamp()
 
     @property
     def text(self) -> str:

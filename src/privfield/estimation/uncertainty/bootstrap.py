@@ -15,7 +15,7 @@ from privfield.estimation.uncertainty.counted import Counted
 from privfield.estimation.uncertainty.intervals import probability_from, uncertainty
 from privfield.inference.factors import Table
 from privfield.models.base import Model
-from privfield.stamps import Stamped, stamped
+from privfield.stamps import Stamped, own_stamp, stamped
 
 Query = Callable[[Model], Any]
 
@@ -28,6 +28,7 @@ class Interval(Stamped):
     low: Table
     high: Table
     level: float
+    stamp: str | None = own_stamp()
 
     @property
     def text(self) -> str:

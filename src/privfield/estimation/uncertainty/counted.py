@@ -21,7 +21,7 @@ from privfield.estimation.uncertainty.tails import above, laplace_share, quantil
 from privfield.inference.factors import Table
 from privfield.models.base import Model
 from privfield.models.mrf import MarkovRandomField
-from privfield.stamps import Stamped, stamped
+from privfield.stamps import Stamped, own_stamp, stamped
 
 _IMPOSSIBLE = 1e-12  # shares up to this are those of levels that cannot occur
 _GRID = 501  # trial values of a probability
@@ -59,6 +59,7 @@ class Answer(Stamped):
     high: float | None
     level: float
     note: str = ""  # why there is no interval
+    stamp: str | None = own_stamp()
 
     @property
     def measured(self) -> bool:
@@ -78,7 +79,9 @@ class Answer(Stamped):
         """One row."""
         import pandas as pd
 
-        return stamped(pd.DataFrame([asdict(self)]), self)
+        row = asdict(self)
+        del row["stamp"]  # is no column: the frame has it as an attribute
+        return stamped(pd.DataFrame([row]), self)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from privfield.estimation.uncertainty.tails import erfc, normal_quantile
 from privfield.html import table_html
 from privfield.inference.factors import Table
 from privfield.schema import Schema, Variable
-from privfield.stamps import Stamped, stamped
+from privfield.stamps import Stamped, own_stamp, stamped
 from privfield.words import counted
 
 NEGLIGIBLE = 0.05
@@ -55,16 +55,20 @@ class EdgeInterval(Stamped):
     fitted: float = 0.0
     verdict: str = UNKNOWN
     steps: int = 1
+    stamp: str | None = own_stamp()
 
     @property
     def text(self) -> str:
-        """All fields."""
-        told = (f"{field.name}={getattr(self, field.name)!r}" for field in fields(self))
+        """All fields but the stamp."""
+        told = (f"{name}={getattr(self, name)!r}" for name in _COLUMNS)
         return f"EdgeInterval({', '.join(told)})"
 
     def step_odds(self, strength: float) -> float:
         """The odds ratio of such a strength, between neighbouring levels of both variables."""
         return math.exp(min(4 * strength / self.steps, 700))
+
+
+_COLUMNS = tuple(field.name for field in fields(EdgeInterval) if field.name != "stamp")
 
 
 class Edges(Stamped, Sequence[EdgeInterval]):
@@ -104,13 +108,13 @@ class Edges(Stamped, Sequence[EdgeInterval]):
         if isinstance(place, slice):
             known = self.known, self.unsettled, self.larger, self.entangled
             return stamped(Edges(self.rows[place], self.level, self.pairs, *known), self)
-        return stamped(self.rows[place], self)
+        return self.rows[place]
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def __iter__(self) -> Iterator[EdgeInterval]:
-        return iter(self.rows) if self.stamp is None else (stamped(r, self) for r in self.rows)
+        return iter(self.rows)
 
     def count(self, verdict: Any) -> int:
         """How many pairs have that verdict; pairs that are not listed were not measured."""
@@ -122,9 +126,8 @@ class Edges(Stamped, Sequence[EdgeInterval]):
         """A row for each edge."""
         import pandas as pd
 
-        names = [field.name for field in fields(EdgeInterval)]
-        rows = [[getattr(row, n) for n in names] for row in self.rows]
-        return stamped(pd.DataFrame(rows, columns=names), self)
+        rows = [[getattr(row, name) for name in _COLUMNS] for row in self.rows]
+        return stamped(pd.DataFrame(rows, columns=list(_COLUMNS)), self)
 
     def _repr_html_(self) -> str:
         order = sorted(self.rows, key=lambda row: (_rank(row.verdict), -abs(row.estimate)))
