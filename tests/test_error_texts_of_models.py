@@ -37,13 +37,14 @@ from privfield.inference.sampling.gibbs import sample_gibbs
 from privfield.learners.files import release_from_bytes
 from privfield.mechanisms.edges.mechanism import check_choice
 from privfield.mechanisms.edges.selection import SelectedTriple
+from privfield.mechanisms.frank_wolfe.logistic import LogisticFrankWolfe
 from privfield.mechanisms.scores.losses import check_states
 from privfield.models.card import Card, Site, attach
 from privfield.models.export import write_qgraph
 from privfield.models.loading import _released, model_from_bytes
-from privfield.models.saving import stored_floats, stored_stamp
+from privfield.models.saving import stored_floats, stored_stamp, stored_texts
 from privfield.privacy.budgets import budget_from_json
-from privfield.privacy.noise import check_law
+from privfield.privacy.noise import NoiseLaw, check_law
 from privfield.privacy.selection import exponential_mechanism
 from privfield.privacy.stability import release_probabilities
 from privfield.solvers.logistic import fista_logistic
@@ -223,6 +224,8 @@ def plan(*given, **options):
 
 MISTAKES = [
     # planning
+    (lambda: plan(max_memory=0), "max_memory must lie between 1 byte and 1e18; got 0."),
+    (lambda: plan(width=0), "width must lie between 1e-06 and 10000; got 0."),
     (lambda: plan(model="peer", network=PATH, n=7), "n must be None or the network's 3 nodes"),
     (
         lambda: plan(model="peer", network=(3, 2, 2), guess=0.5, n=3),
@@ -269,7 +272,19 @@ MISTAKES = [
         lambda: pf.StructureLearner(ONE, method="chow-liu", blocks=5).fit(SIGNS),
         "has no blocks: order, blocks and learner are for method='regression'.",
     ),
+    (lambda: on_path(level=1), "level must lie between 0 and 1; got 1."),
+    (
+        lambda: pf.PairwiseLearner(ONE, schema=AB, method="x").fit(CODES),
+        "method must be 'auto', 'frank-wolfe' or 'tables'; got 'x'.",
+    ),
     # models and their files
+    (lambda: card(level=1.0), "level of a card must lie between 0 and 1; got 1.0."),
+    (lambda: stored_texts({"names": 7}, "names"), "names must be a list of texts."),
+    (
+        lambda: model().sample(3, method="x"),
+        "method must be 'balanced', 'independent' or 'gibbs'; got 'x'.",
+    ),
+    (lambda: model().edges(level=2), "level must lie between 0 and 1; got 2."),
     (
         lambda: attach(pf.IsingModel(PAIR), solution=1),
         "solution must be a Solution; got int.",
@@ -426,7 +441,14 @@ MISTAKES = [
         "event must name at least one variable, and none of those in given",
     ),
     (lambda: check_negligible(-1), "negligible must be a number from 0; got -1."),
+    (lambda: match_moments(moments(), method="x"), "method must be 'auto', 'exact' or 'sampled';"),
+    (
+        lambda: derivatives(path("polynomial")),
+        "answers must be given: a ParityAnswers of order 1.",
+    ),
+    (lambda: pf.pool([model()]), "sites must be a list of at least two models or releases."),
     # inference
+    (lambda: sample_gibbs(COUPLE, 1, start=[0.0, 1.0]), "start must hold whole numbers; got float"),
     (
         lambda: loopy(damping=1),
         "The 'damping' parameter of loopy belief propagation must be a number in the range [0, 1).",
@@ -450,6 +472,40 @@ MISTAKES = [
         "start must hold codes from 0 to each variable's number of levels − 1",
     ),
     # what mechanisms release, and what they refuse
+    (
+        lambda: on_path(covariates={"x": [1, 2]}),
+        "covariates: 'x' must hold one finite number for each of 3 nodes.",
+    ),
+    (
+        lambda: on_path(covariates={"H": [1, 2, 3]}),
+        "covariates: names must be text other than 'H', 'beta' and 'field'.",
+    ),
+    (lambda: measure_moments(np.ones((9, 0)), ONE), "data must have 1 to "),
+    (lambda: learn(importance={"a": 0}), "importance must be whole numbers from 1 to "),
+    (
+        lambda: LogisticFrankWolfe.measure(
+            (SIGNS / 2.0, SIGNS[:, 0]), ONE, features=3, radius=1.0, steps=2
+        ),
+        "X must have 3 columns; got 2.",
+    ),
+    (
+        lambda: frank_wolfe_logistic(SIGNS / 2.0, SIGNS[:, 0], ONE, 0, steps=2),
+        "must lie between 1e-6 and 10,000; got 0.",
+    ),
+    (lambda: replace(tree(), names=("a", "a")), "names must be different from each other."),
+    (
+        lambda: ordinal([[1, 2, 3]]),
+        "scores must be a list with the scores of each of the 2 variables.",
+    ),
+    (
+        lambda: replace(moments(), total=None),
+        "either total or count must be given: the number of rows, or a noisy one.",
+    ),
+    (lambda: replace(moments(), total=0.5), "total and count must be whole numbers."),
+    (
+        lambda: pf.measure_parities(SIGNS, ONE, 2, "x"),
+        "method must be 'auto', 'gaussian', 'pmw', 'sepfem' or 'fem'; got 'x'.",
+    ),
     (lambda: of_chain(unit=7), "unit must be text."),
     (
         lambda: of_chain(initial=np.zeros(3)),
@@ -705,6 +761,10 @@ MISTAKES = [
     (
         lambda: (written("a.ledger", ""), pf.Ledger("a.ledger")),
         "'a.ledger' is an empty file; to start, give a total.",
+    ),
+    (
+        lambda: NoiseLaw("none", 0.0).margin(2),
+        "level must lie between 0 and 1; got 2.",
     ),
     (lambda: check_law("laplace", 0), "noise 'laplace' does not go with the scale 0."),
     (
