@@ -157,6 +157,30 @@ def test_the_command_writes_two_files_and_compares(tmp_path, capsys, monkeypatch
     assert "--ledger: there is no file 'x'" in capsys.readouterr().err
 
 
+def test_a_comparison_says_why_each_card_protects_nobody(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    stamps = {
+        "a": "NOT PRIVATE: no noise was added (NON_PRIVATE)",
+        "b": "NOT PRIVATE: the noise is repeatable (insecure_seed)",
+        "c": None,
+    }
+    for name, stamp in stamps.items():
+        card = review_card(pf.IsingModel(np.zeros((2, 2)), stamp=stamp))
+        Path(f"{name}.json").write_text(json.dumps(card))
+    both = "NOT PRIVATE: a: no noise was added (NON_PRIVATE); b: the noise is repeatable (insecure_"
+    for files, told in (
+        ("ab", both),
+        ("ac", stamps["a"]),
+        ("cb", stamps["b"]),
+        ("bb", stamps["b"]),
+    ):
+        assert main(["compare", *(f"{f}.json" for f in files), "-o", "p.html", "--force"]) == 0
+        assert told in capsys.readouterr().out
+        assert told.partition(": ")[2] in Path("p.html").read_text()
+    assert main(["compare", "c.json", "c.json"]) == 0
+    assert "NOT PRIVATE" not in capsys.readouterr().out
+
+
 def test_estimates_of_two_cards_have_the_digits_that_tell_them_apart():
     first = {"guarantee": {"epsilon": 1.00001}, "utility": {"like": 1741.152, "ratio": 0.25}}
     second = {"guarantee": {"epsilon": 1.00002}, "utility": {"like": 1741.4, "ratio": 0.3}}

@@ -34,6 +34,7 @@ from privfield.reporting.review_questions import OPEN, questions
 from privfield.words import counted, exact_text
 
 FORMAT = "privfield-review-card"
+_HEAD = "NOT PRIVATE: "
 _TRUST = (
     "Central: whoever runs the release holds the records in the clear and is trusted with them; so "
     "are the machines. What is released needs no trust in whoever receives it."
@@ -322,13 +323,24 @@ def _plainly(value: Any, digits: int) -> str:
     return "–" if value is None else str(value)
 
 
+def common_stamp(
+    names: tuple[str, str], cards: tuple[Mapping[str, Any], Mapping[str, Any]]
+) -> str | None:
+    """Why one card or both protect nobody, and which where they do not say the same."""
+    told = {name: card["stamp"] for name, card in zip(names, cards, strict=True) if card["stamp"]}
+    if len(set(told.values())) < 2:
+        return next(iter(told.values()), None)
+    reasons = [f"{name}: {stamp.removeprefix(_HEAD)}" for name, stamp in told.items()]
+    return f"{_HEAD}{'; '.join(reasons)}"
+
+
 def comparison_page(
     names: tuple[str, str], cards: tuple[Mapping[str, Any], Mapping[str, Any]]
 ) -> str:
     """Two cards side by side, where they differ, as one HTML page."""
     found = compare_cards(*cards)
     rows = [(re.sub(r"([._])", "\\1\u200b", name), *said) for name, *said in found]  # may break
-    stamp = next((card["stamp"] for card in cards if card["stamp"]), None)
+    stamp = common_stamp(names, cards)
     page: Content = {
         "title": f"Cards of {names[0]} and {names[1]}",
         **banner(stamp),

@@ -73,13 +73,13 @@ def _compare_cards(
     files: tuple[str, str], names: tuple[str, str], target: Path | None, json: bool
 ) -> None:
     from privfield.files import write_bytes
-    from privfield.reporting.review import compare_cards, comparison_page, read_card
+    from privfield.reporting.review import common_stamp, compare_cards, comparison_page, read_card
 
     cards = read_card(files[0]), read_card(files[1])
     if target is not None:
         write_bytes(target, comparison_page(names, cards).encode())
     differences = compare_cards(*cards)
-    stamp = next((card["stamp"] for card in cards if card["stamp"]), None)
+    stamp = common_stamp(names, cards)
     if json:
         report = None if target is None else str(target)
         say_json({"differences": differences, "report": report, "stamp": stamp})
