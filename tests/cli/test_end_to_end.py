@@ -83,7 +83,7 @@ def test_from_a_csv_to_a_report(study, tmp_path):
 def test_query_with_its_interval(study, here):
     done = here("query", study / "model.pf", "P(low mood=yes | age=40-65)", "--json")
     found = json.loads(ok(done))
-    assert set(found) == {"estimate", "low", "high", "level", "note"}
+    assert set(found) == {"estimate", "low", "high", "level", "note", "stamp"}
     answer = pf.load(study / "model.pf").ask("P(low mood=yes | age=40-65)")
     assert (found["estimate"], found["low"], found["high"]) == (
         answer.estimate,
