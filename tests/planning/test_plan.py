@@ -64,7 +64,9 @@ def test_one_screen(found):
     lines = str(found).split("\n")
     assert len(lines) <= 40
     assert max(map(len, lines)) <= WIDTH
-    assert found.verdict in str(found).replace("\n", " ")
+    plain = " ".join(str(found).split())
+    assert " ".join(found.verdict.split()) in plain
+    assert all(each.note in plain for each in found.methods if not each.available)
 
 
 def test_json_round_trip(found):

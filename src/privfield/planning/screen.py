@@ -112,8 +112,8 @@ def _methods(plan: PlanFacts) -> list[str]:
         if each.available:
             lines.append(_method(each, both))
         else:
-            note = textwrap.shorten(each.note, WIDTH - 24, placeholder=" …")
-            lines.append(f"{each.name:<22}  {note}")
+            first, *rest = textwrap.wrap(each.note, WIDTH - 24)
+            lines += [f"{each.name:<22}  {first}", *(" " * 24 + part for part in rest)]
     asking = [each for each in plan.methods if each.available and each.asks]
     for each in asking:
         name = each.name.capitalize()
