@@ -706,3 +706,18 @@ def test_only_long_words_may_be_broken(tmp_path):
     assert "<td>employment 0</td>" in page
     assert "<td>Bezirkskrank<wbr>enhausaufnah<wbr>me</td>" in page
     assert "<td>a&lt;b &amp; c</td>" in page
+
+
+@pytest.mark.parametrize(
+    ("edges", "told"),
+    [
+        (60, ""),
+        (61, "1 weaker edge is not printed; it is in the HTML file."),
+        (90, "30 weaker edges are not printed; they are in the HTML file."),
+    ],
+)
+def test_paper_has_the_strongest_edges_of_a_long_table_without_intervals(edges, told):
+    rows = [EdgeInterval("a", f"b{n}", 1 - n / 100, None, None, True) for n in range(edges)]
+    table = edge_table(Findings(Edges(rows, 0.95, edges, known=False), (), intervals=False), None)
+    printed = [row["second"] for row in table["rows"] if not row["beyond"]]
+    assert printed == [f"b{n}" for n in range(60)] and table["unprinted"] == told

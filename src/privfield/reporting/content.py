@@ -179,8 +179,9 @@ def _precision(found: Findings) -> list[str]:
         return ["Privacy noise is negligible here against the scatter of sampling people."]
     pairs = any(len(part.names) == 2 for part in found.fit)
     about = "the relation between two variables" if pairs else "each variable on its own"
+    times = _rounded(found.ratio)
     return [
-        f"For {about}, privacy noise was {_rounded(found.ratio)} times as "
+        f"For {about}, privacy noise was {'about' if times == '1' else f'{times} times'} as "
         "large as the scatter that comes from having sampled these people and not others. "
         "Estimates are about as precise as those from "
         f"{_rounded(found.like) + ' records' if found.like >= 1 else 'less than one record'} "

@@ -38,6 +38,8 @@ def edge_table(found: Findings, picture: drawing.Drawing | None) -> Content | No
     pale = sum(edge.verdict in ("uncertain", "not measured") for edge in shown)
     pale = pale if pale > _MOST_PRINTED or len(shown) > _LONG else 0
     many_absent = absent > _MOST_PRINTED
+    beyond = [edge.verdict == "no interval" for edge in shown]
+    beyond[:_LONG] = [False] * len(beyond[:_LONG])
     level = found.edges.level
     return {
         "heading": "The edges",
@@ -48,9 +50,12 @@ def edge_table(found: Findings, picture: drawing.Drawing | None) -> Content | No
         "odds": any(edge.signed for edge in shown),
         "axis_low": drawing.minus(-reach, "g"),
         "axis_high": f"{reach:g}",
-        "rows": [_edge_row(edge, reach) for edge in shown],
+        "rows": [
+            _edge_row(edge, reach) | {"beyond": " beyond" * weak}
+            for edge, weak in zip(shown, beyond, strict=True)
+        ],
         "brief": " brief" * bool(pale) + " bare" * many_absent,
-        "unprinted": _unprinted(pale, absent if many_absent else 0),
+        "unprinted": _unprinted(pale, absent if many_absent else 0, sum(beyond)),
         "left_out": _left_out(found, len(order) - len(shown)),
         "data": {
             "columns": list(COLUMNS),
@@ -59,8 +64,11 @@ def edge_table(found: Findings, picture: drawing.Drawing | None) -> Content | No
     }
 
 
-def _unprinted(pale: int, absent: int) -> str:
+def _unprinted(pale: int, absent: int, weaker: int) -> str:
     """What is not on paper."""
+    if weaker:
+        verb, they = ("is", "it is") if weaker == 1 else ("are", "they are")
+        return f"{counted(weaker, 'weaker edge')} {verb} not printed; {they} in the HTML file."
     if not pale + absent:
         return ""
     kinds = ["are uncertain or were not measured"] * bool(pale) + ["are absent"] * bool(absent)
