@@ -478,6 +478,32 @@ def test_peer_effects():
     assert "carries no card" in Page(build_page(bare)).text
 
 
+@pytest.mark.parametrize("bounds", [(0, 1), (-1, 1), (-3, 3)])
+def test_a_peer_effect_that_may_be_anything_says_one_thing(bounds):
+    """Noise of 10⁸ on twenty people: all effects agree with a number, or none (5%).
+
+    A number that tells some of them from others is one in 10⁸.
+    """
+    ring = nx.cycle_graph(20)
+    peer = pf.PeerEffect(pf.PureDP(1e-8), bounds=bounds, method="sufficient-statistic")
+    peer.fit(ring, {node: node < 10 for node in ring})
+    found, text = Page(build_page(peer.model_)).text, peer.summary()
+    if peer.estimate_.outside:
+        return
+    assert peer.interval_ == bounds and peer.estimate_.unlimited
+    for told in (found, text):
+        assert "Nothing can be learned from this number about a peer effect" in told
+        assert "are multiplied by" not in told
+
+
+def test_a_peer_effect_that_is_there_is_something_learned():
+    """The interval may reach the bound: that neighbours go together is known all the same."""
+    ring = nx.cycle_graph(400)
+    peer = pf.PeerEffect(pf.PureDP(2), bound=0.3).fit(ring, {node: node < 200 for node in ring})
+    assert not peer.estimate_.unlimited
+    assert "Nothing can be learned" not in Page(build_page(peer.model_)).text + peer.summary()
+
+
 def test_peer_effects_outside_the_model_have_no_interval():
     """Neighbours all differ: no β from 0 on makes that plausible (noise: below 1e-12)."""
     ring = nx.cycle_graph(400)

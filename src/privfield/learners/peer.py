@@ -116,7 +116,6 @@ class PeerEffect(Learner):
     def fit(self, graph: Any, outcomes: Any) -> Self:
         """Release what is needed and estimate β; each call spends the budget once more."""
         from privfield.data.network.read import read_network
-        from privfield.estimation.peers.one import separate_text
 
         self._forget()
         budget = check_budget(self.budget)
@@ -139,8 +138,7 @@ class PeerEffect(Learner):
             self.interval_ = estimate.interval
         self.model_ = self._model()
         stamped(estimate, self.stamp_)
-        pieces = () if estimate is None else estimate.pieces
-        attach_card(self, (separate_text(pieces),) if pieces else ())
+        attach_card(self, () if estimate is None else estimate.remarks)
         return self
 
     def _check(self) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from privfield.data.network.public import PublicNetwork
 from privfield.errors import InputError
-from privfield.estimation.peers.one import EMPTY, PeerEstimate
+from privfield.estimation.peers.one import EMPTY, NOTHING, PeerEstimate
 from privfield.mechanisms.peers.release import LocalRelease, ObjectiveRelease, StatisticRelease
 from privfield.privacy.adjacency import Sensitivity
 from privfield.privacy.budgets import ZCDP, ApproxDP, Budget, NonPrivate, in_words
@@ -154,6 +154,8 @@ def summary_text(
     has_field = estimate is not None and len(estimate.parameters) > 1
     if estimate is not None and estimate.outside:
         meaning = OUTSIDE_TEXT
+    elif estimate is not None and estimate.unlimited:
+        meaning = NOTHING
     else:
         interval = None if estimate is None else estimate.interval
         meaning = odds_text(beta, interval, network, level)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from privfield.estimation.peers.one import NOTHING
 from privfield.estimation.uncertainty.counted import MarginalInterval
 from privfield.learners.peer_summary import NO_FIELD, OUTSIDE, OUTSIDE_TEXT, odds_factor, range_text
 from privfield.mechanisms.chains.measurements import ChainMeasurements
@@ -18,11 +19,6 @@ from privfield.reporting.parts import Content, bars, common, grey, privacy_tile
 from privfield.words import counted
 
 _MOST_STATES = 60
-NOTHING = (
-    "Nothing can be learned from this number about a peer effect: the interval holds about all "
-    "effects that were looked for. That is no evidence that there is none. More people or a larger "
-    "privacy budget would be needed."
-)
 
 
 def chain_page(
@@ -108,9 +104,10 @@ def peer_page(model: NetworkIsing, card: Card | None, title: str | None) -> Cont
     coupling = float(np.median(model.couplings.data)) if edges else 0.0
     interval = known.get("beta")
     outside = interval is not None and range_text(*interval[1:]) == OUTSIDE
-    if interval is not None and interval[2] - interval[1] > 0.95 * BOUND:
-        page["nothing"] = NOTHING
     texts = [OUTSIDE_TEXT if outside else _odds(model.beta, interval, coupling, level)]
+    everything = interval is not None and interval[1:] == (0.0, BOUND)
+    if everything or (card is not None and NOTHING in card.notes):
+        page["nothing"], texts = NOTHING, []
     if "field" not in known and model.field == 0:
         texts.append(NO_FIELD)
     texts = [_for_both(text) for text in texts]

@@ -151,6 +151,7 @@ def peer(
                 "low": low,
                 "high": high,
                 "outside_the_model": found is not None and found.outside,
+                "nothing_learned": found is not None and found.unlimited,
                 "ranges": [] if found is None else [list(ends) for ends in found.pieces],
                 "notes": [] if found is None else list(found.messages),
                 "level": learner.level,

@@ -35,6 +35,11 @@ _REACH = 4.5  # standard deviations to either side that a local window covers
 _POINTS = 96
 _SHALLOW = 0.8
 EMPTY = 1e-9  # intervals that are no longer hold nothing
+NOTHING = (
+    "Nothing can be learned from this number about a peer effect: the interval holds all effects "
+    "that were looked for. That is no evidence that there is none. More people or a larger "
+    "privacy budget would be needed."
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -81,6 +86,18 @@ class PeerEstimate(Stamped):
     def outside(self) -> bool:
         """Whether no β in [least, bound] makes the released number plausible."""
         return self.interval[1] - self.interval[0] <= EMPTY
+
+    @property
+    def unlimited(self) -> bool:
+        """Whether all β in [least, bound] are in the interval: the release rules none out."""
+        low, high = self.interval
+        return low <= self.least + EMPTY and high >= self.bound - EMPTY
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What a reader of the model has to know about the interval."""
+        found = (NOTHING,) if self.unlimited else ()
+        return (*found, separate_text(self.pieces)) if self.pieces else found
 
     def with_root(self, root: float) -> PeerEstimate:
         """With a root in place of the likeliest β, which a note keeps."""
