@@ -156,3 +156,21 @@ def test_few_pairs_are_judged_by_what_they_show():
             (one, spread), (two, other) = law.alone(place), careful.alone(place)
             assert abs(one[0] - two[0]) < 0.1 * math.sqrt(spread[0, 0])
             assert other[0, 0] >= 0.99 * spread[0, 0]
+
+
+@pytest.mark.parametrize(("weight", "people"), [(2.5, 30_000), (2.5, 5_000), (4.0, 30_000)])
+def test_strong_links_are_not_shrunk_into_one_between_their_ends(weight, people):
+    """a–b–c, as if noise had happened to be 0: shrinking both links made a "clear" one of a–c."""
+    schema, pairs = pf.Schema({"a": 2, "b": 2, "c": 2}), [("a", "b"), ("a", "c"), ("b", "c")]
+    weights = weight * np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]])
+    truth = pf.IsingModel(weights, names=["a", "b", "c"]).to_mrf()
+    tables = [people * truth.marginal(list(pair)) for pair in pairs]
+    told = {"noise": "laplace", "scale": 6.0, "total": people}
+    found = pf.estimate(pf.Measurements.from_tables(schema, pairs, tables, **told)).edges()
+    edges = {(edge.first, edge.second): edge for edge in found}
+    assert edges["a", "c"].low < 0 < edges["a", "c"].high
+    assert edges["a", "b"].low < weight < edges["a", "b"].high
+    if weight == 2.5:
+        assert [edges[pair].verdict for pair in pairs] == ["clear", "uncertain", "clear"]
+    else:  # links so strong leave nobody to tell them apart by
+        assert {edge.verdict for edge in found} == {"not measured"} and found.entangled == 3

@@ -69,8 +69,10 @@ def test_between_two_that_empty_cells_with_a_third(schema):
 
 def test_three_that_determine_each_other_leave_each_other_unknown():
     """a–b has a link of 0.5, a–c and b–c all but determine them: six fits of six said "clear"."""
-    assert entangled([(0, 1), (1, 2), (0, 2), (2, 3)], lambda pair: 6) == {(0, 1), (1, 2), (0, 2)}
-    assert entangled([(0, 1), (1, 2), (0, 2)], lambda pair: 4) == set()
+    three = {(0, 1), (1, 2), (0, 2)}
+    assert entangled([*three, (2, 3)], lambda pair: 6, lambda pair: False) == three
+    assert entangled(three, lambda pair: 4, lambda pair: pair != (0, 1)) == set()
+    assert entangled(three, lambda pair: 4, lambda pair: True) == three  # yes/no, no end known
     schema = pf.Schema({"a": 2, "b": 2, "c": 3, "d": ["no", "yes"]})
     tie = 12 * np.array([[1, 0, 0], [0, 1, 1]])
     truth = model_of(schema, ab=np.eye(2), ac=tie, bc=tie, cd=[[0, 0.5], [0, 0], [0.5, 0]])

@@ -12,7 +12,9 @@ much, if assumptions about others make a good part of the variance of some pairs
 variables) of some far more than of most: many links meet in one variable. Each interaction
 is normal around zero there, with a multiple of the mean square that `posterior` found for it (four
 times for one coordinate, less for several, whose mean square is better known); the point is the
-mean of that law itself. It shrinks little what may be there, and says less.
+mean of that law itself. Two strong links of yes/no variables that are shrunk at all leave something
+for a third, so what is normal is wide enough for links that noise can hardly tell from infinite.
+It shrinks little what may be there, and says less.
 
 A multiple of the mean square is there to shrink less, not because links are that large: what it
 says about how far the others may be off is too much, where most of a mean square is error. Between
@@ -51,6 +53,7 @@ _LEANING_THERE, _UNEVEN, _AT_A_HUB = 0.2, 3.0, 5.0  # and a usual link, in error
 _TIMES = 3.0  # of a mean square, added to it: less where it is one of more coordinates
 _COUNTED = 0.5  # of the variance that comes with it, where links are half hidden
 _LEAST_VARIANCE = 0.02
+_MOST_VARIANCE = 64.0  # between yes/no variables: coordinates of 8 and more empty cells
 _TURNS, _SIMULATED_TURNS = 25, 4
 _WORSE = 0.5  # of twice a log likelihood
 
@@ -61,12 +64,13 @@ def cautious(law: Posterior, like: Model, rng: np.random.Generator) -> Posterior
         return law
     k, h = law.sites.k.copy(), law.sites.h.copy()
     inner = np.zeros(law.numbers.size, bool)
+    most = _MOST_VARIANCE if _is_yes_no(law) else MOST_SLAB
     for scope, place in law.numbers.places():
         size = place.stop - place.start
         if len(scope) > 1 and size:
             square = law.mean[place] @ law.mean[place] + np.trace(law.covariance[place, place])
             wide = (1 + _TIMES / size) * float(square) / size
-            variance = min(max(wide, _LEAST_VARIANCE), MOST_SLAB)
+            variance = min(max(wide, _LEAST_VARIANCE), most)
             k[place, place], h[place], inner[place] = np.eye(size) / variance, 0.0, True
     sites = replace(law.sites, k=k, h=h)
     here = _settled(law, sites, np.where(inner, np.diag(k), 0.0), like, rng)

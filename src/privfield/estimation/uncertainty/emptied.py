@@ -68,18 +68,21 @@ def beside_emptied(emptied: Iterable[Scope]) -> set[Scope]:
     return {pair for some in partners.values() for pair in combinations(sorted(some), 2)}
 
 
-def entangled(emptied: Iterable[Scope], cells: Callable[[Scope], int]) -> set[Scope]:
+def entangled(
+    emptied: Iterable[Scope], cells: Callable[[Scope], int], is_open: Callable[[Scope], bool]
+) -> set[Scope]:
     """Pairs of three variables of which each empties cells with both others.
 
-    The curves of three 2 × 2 tables know how little they know; with `cells` of a larger table among
-    the three, the law of their links is no longer theirs.
+    With `cells` of a larger table among the three, the law of their links is no longer theirs. The
+    curves of three 2 × 2 tables know how little they know while one of their intervals has two
+    ends; where all three are open, any two of the links may be infinite and explain the third.
     """
     pairs = set(emptied)
     found: set[Scope] = set()
     for a, b in pairs:
         for c in {v for pair in pairs for v in pair} - {a, b}:
             sides = {(a, b), (min(a, c), max(a, c)), (min(b, c), max(b, c))}
-            if sides <= pairs and max(map(cells, sides)) > 4:
+            if sides <= pairs and (max(map(cells, sides)) > 4 or all(map(is_open, sides))):
                 found |= sides
     return found
 

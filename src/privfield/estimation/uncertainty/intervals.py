@@ -139,7 +139,13 @@ class Uncertainty(Counted):
         pairs = (s for s, own in spots if len(s) == 2 and own.stop > own.start and s not in fixed)
         every = emptied(numbers, pairs)
         cells = {scope: own for scope, own in every.items() if numbers.cells(scope) > 4}
-        between, tied = beside_emptied(cells), entangled(every, numbers.cells).intersection(known)
+        between = beside_emptied(cells)
+
+        def is_open(scope: Scope) -> bool:
+            row = rows[scope]
+            return row.low is None or row.high is None or math.isinf(row.high - row.low)
+
+        tied = entangled(every, numbers.cells, is_open).intersection(known)
         for scope in known:
             if scope in cells:
                 first, second = (len(variables[v].answers) for v in scope)
