@@ -5,7 +5,8 @@ table shows nobody, or nobody beyond noise, the potential of that cell may be an
 The normal law lies around a point where it is finite, and would end the interval of the link near
 it. So that end is open. It is open, too, for a link that is there between two variables which both
 empty cells with a third: how much of what is seen they explain depends on how empty these are. And
-where three variables all but determine each other, any two of their links explain the third.
+where three variables all but determine each other, any two of their links explain the third; where
+one determines another, nothing tells which of both has to do with a third.
 """
 
 from __future__ import annotations
@@ -84,6 +85,22 @@ def entangled(
             sides = {(a, b), (min(a, c), max(a, c)), (min(b, c), max(b, c))}
             if sides <= pairs and (max(map(cells, sides)) > 4 or all(map(is_open, sides))):
                 found |= sides
+    return found
+
+
+def doubled(emptied: Mapping[Scope, Cells], pairs: Iterable[Scope]) -> set[Scope]:
+    """Of `pairs`, those of two variables with a third, of which one determines the other.
+
+    A copy, a group of ages beside the age: what a third has to do with either of them may as well
+    be due to the other one. The curves of 2 × 2 tables know that themselves.
+    """
+    linked, found = set(pairs), set[Scope]()
+    for (a, b), cells in emptied.items():
+        left = ~cells
+        if cells.size > 4 and any((left.sum(axis=axis) <= 1).all() for axis in (0, 1)):
+            for c in {v for pair in linked for v in pair} - {a, b}:
+                sides = {(min(a, c), max(a, c)), (min(b, c), max(b, c))}
+                found |= sides if sides <= linked else set()
     return found
 
 

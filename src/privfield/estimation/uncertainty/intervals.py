@@ -33,6 +33,7 @@ from privfield.estimation.uncertainty.counted import (
 )
 from privfield.estimation.uncertainty.emptied import (
     beside_emptied,
+    doubled,
     emptied,
     entangled,
     open_away,
@@ -136,7 +137,7 @@ class Uncertainty(Counted):
         numbers, variables = self.numbers, self.model.schema.variables
         fixed = structural(self.model.schema)  # nothing is hidden where the schema empties cells
         spots = numbers.places()
-        pairs = (s for s, own in spots if len(s) == 2 and own.stop > own.start and s not in fixed)
+        pairs = [s for s, own in spots if len(s) == 2 and own.stop > own.start and s not in fixed]
         every = emptied(numbers, pairs)
         cells = {scope: own for scope, own in every.items() if numbers.cells(scope) > 4}
         between = beside_emptied(cells)
@@ -145,7 +146,8 @@ class Uncertainty(Counted):
             row = rows[scope]
             return row.low is None or row.high is None or math.isinf(row.high - row.low)
 
-        tied = entangled(every, numbers.cells, is_open).intersection(known)
+        tied = entangled(every, numbers.cells, is_open) | doubled(every, pairs)
+        tied = tied.intersection(known)
         for scope in known:
             if scope in cells:
                 first, second = (len(variables[v].answers) for v in scope)

@@ -185,8 +185,8 @@ def entangled_words(count: int) -> str:
     if not count:
         return ""
     return (
-        f"{counted(count, 'pair')} of variables that all but determine each other, three at a "
-        "time: which of them are linked directly cannot be told."
+        f"{counted(count, 'pair')} of variables that all but determine each other, or of two "
+        "such and a third: which of them are linked directly cannot be told."
     )
 
 
