@@ -1,8 +1,9 @@
 """What Proposition 4 of Bernstein et al. (2017) says about KL, and what naive MLE has.
 
-Proposition 4 is about the mean squared error of a cell. Its covariance of all noisy marginals,
-F/N + 2b²/N²·I with F the Fisher information and b = |C|/ε, gives KL: near the truth KL is
-½(μ̄ − μ)ᵀF⁺(μ̄ − μ), on average d/2N + b²·tr F⁺/N², with d free parameters.
+Proposition 4 is about the mean squared error of a cell. Summed over cells, frequent ones decide;
+the mean of what it says of each counts rare ones as much, as KL does. Its covariance of all noisy
+marginals, F/N + 2b²/N²·I with F the Fisher information and b = |C|/ε, gives KL: near the truth KL
+is ½(μ̄ − μ)ᵀF⁺(μ̄ − μ), on average d/2N + b²·tr F⁺/N², with d free parameters.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from itertools import product
 
 import numpy as np
 from bernstein_drawing import table_row
-from bernstein_setting import Cell, Results, fit, truth
+from bernstein_setting import METHODS, Cell, Results, fit, truth
 from scipy.optimize import minimize_scalar
 from scipy.stats import poisson
 
@@ -24,7 +25,16 @@ from privfield.planning.theorems import proposition_4
 
 _STEP = 1e-3  # of a log-potential, for differences
 _UNPROJECTED = "naive MLE, not projected"
-_MOST_UNPROJECTED = 1_000_000  # people
+_MOST_MEASURED = 1_000_000  # people: beyond, KL of naive MLE only
+_COLUMNS = (  # over non-private maximum likelihood
+    "squared errors, measured",
+    "KL, measured, median",
+    "KL, not projected, mean",
+    "(4), all cells together",
+    "(4), mean over cells",
+    "its covariance in KL",
+    "the same, with the ridge",
+)
 _BOUNDS = {
     "ridge": "best ridge",
     "ridges": "best ridge of each direction",
@@ -113,27 +123,54 @@ def default_ridge(cell: Cell) -> float:
     return float(priors(cell.people, [cell.levels**2], [scale])[0] * scale)
 
 
-def ratios(results: Results, cell: Cell, populations: int, replications: int) -> list[float]:
-    """Naive MLE over non-private maximum likelihood: measured, as printed, in KL, with the ridge.
+def squared_errors(results: Results, cell: Cell, populations: int) -> float:
+    """Of the edge marginals of naive MLE, over those of the true tables, one release of each."""
+    model = cell.truth
+    mu = np.array([model.marginal(clique) for clique in model.cliques])
 
-    Measured as medians, and as means without the projection, which the expectation is about; that
-    is left out beyond a million people. Non-private maximum likelihood has the ridge 1/N, of one
-    person.
-    """
-    people = [replace(cell, population=k) for k in range(populations)]
-    runs = [replace(c, replication=k) for c, k in product(people, range(replications))]
-    methods = ["naive MLE"] + [_UNPROJECTED] * (cell.people <= _MOST_UNPROJECTED)
-    kl = {method: [fit(results, method, each)[0] for each in runs] for method in methods}
-    kl["non-private"] = [fit(results, "non-private", each)[0] for each in people]
+    def work() -> list[float]:
+        found = []
+        for population in range(populations):
+            own = replace(cell, population=population)
+            learned = METHODS["naive MLE"](own)
+            shares = np.array([learned.marginal(clique) for clique in model.cliques])
+            plain = own.tables() / own.people
+            found.append([float(((each - mu) ** 2).sum()) for each in (shares, plain)])
+        return np.sum(found, axis=0).tolist()
+
+    place = f"{cell.graph} {cell.people} {cell.epsilon:g} {cell.levels}"
+    ours, plain = results.get(f"squared errors | {place} x{populations}", work)
+    return float(ours / plain)
+
+
+def printed_ratios(cell: Cell) -> tuple[float, float]:
+    """Equation (4) over its first term: of all cells together, and the mean over cells."""
     model = cell.truth
     mu = np.concatenate([model.marginal(clique).ravel() for clique in model.cliques])
     cliques = len(model.cliques)
-    printed = np.mean([proposition_4(p, cell.people, cliques, cell.epsilon) for p in mu])
-    plain = np.mean(mu * (1 - mu) / cell.people)
+    printed = np.array([proposition_4(p, cell.people, cliques, cell.epsilon) for p in mu])
+    plain = mu * (1 - mu) / cell.people
+    return float(printed.sum() / plain.sum()), float((printed / plain).mean())
+
+
+def ratios(results: Results, cell: Cell, populations: int, replications: int) -> list[float]:
+    """Naive MLE over non-private maximum likelihood, as in `_COLUMNS`.
+
+    KL is measured as the median, and as the mean without the projection, which the expectation is
+    about; that and squared errors are left out beyond a million people. Non-private maximum
+    likelihood has the ridge 1/N, of one person.
+    """
+    people = [replace(cell, population=k) for k in range(populations)]
+    runs = [replace(c, replication=k) for c, k in product(people, range(replications))]
+    few = cell.people <= _MOST_MEASURED
+    methods = ["naive MLE"] + [_UNPROJECTED] * few
+    kl = {method: [fit(results, method, each)[0] for each in runs] for method in methods}
+    kl["non-private"] = [fit(results, "non-private", each)[0] for each in people]
     return [
+        squared_errors(results, cell, populations) if few else np.nan,
         float(np.median(kl["naive MLE"]) / np.median(kl["non-private"])),
         float(np.mean(kl.get(_UNPROJECTED, np.nan)) / np.mean(kl["non-private"])),
-        float(printed / plain),
+        *printed_ratios(cell),
         expected_kl(cell, 0.0) / expected_kl(cell, 0.0, noisy=False),
         expected_kl(cell, default_ridge(cell)) / expected_kl(cell, 1.0, noisy=False),
     ]
@@ -143,10 +180,8 @@ def consistency(
     results: Results, cells: Sequence[tuple[str, int, int, int]], epsilon: float, levels: int
 ) -> Iterator[str]:
     """Two tables; `cells` are graphs, numbers of people, populations, and replications of each."""
-    columns = ("N", "trials", "measured, median", "not projected, mean")
-    told = ("mean squared error", "KL", "KL, with the ridge")
-    yield f"| ε = {epsilon:g} | " + " | ".join((*columns, *told)) + " |"
-    yield "|---|---:|---:|---:|---:|---:|---:|---:|"
+    yield f"| ε = {epsilon:g} | N | trials | " + " | ".join(_COLUMNS) + " |"
+    yield "|---|---:|---:|" + "---:|" * len(_COLUMNS)
     for graph, people, populations, replications in cells:
         cell = Cell(graph, people, epsilon, levels=levels)
         found = ratios(results, cell, populations, replications)

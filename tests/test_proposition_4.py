@@ -32,7 +32,7 @@ def test_information_of_a_noisy_count_by_differences(monkeypatch):
 def test_proposition_4_in_kl_against_enumeration(graph, monkeypatch):
     """The covariance of indicators over all 2¹⁰ states; d/2N + b²·tr F⁺/N² without a ridge."""
     monkeypatch.syspath_prepend(str(ROOT / "experiments"))
-    from bernstein_consistency import expected_kl, information, least_kl
+    from bernstein_consistency import expected_kl, information, least_kl, printed_ratios
     from bernstein_setting import Cell, truth
 
     model = truth(graph, 2)
@@ -51,6 +51,10 @@ def test_proposition_4_in_kl_against_enumeration(graph, monkeypatch):
     np.testing.assert_allclose(information(graph, 2)[0], values[-free:], rtol=1e-4)
     cell = Cell(graph, 10**6, 0.5, levels=2)
     noise = (len(edges) / 0.5) ** 2 * (1 / values[-free:]).sum() / 1e12
+    spread = mean * (1 - mean) / 1e6
+    added = 2 * (len(edges) / 0.5) ** 2 / 1e12
+    together = 1 + added * spread.size / spread.sum()
+    assert printed_ratios(cell) == pytest.approx((together, 1 + (added / spread).mean()))
     assert expected_kl(cell, 0.0, noisy=False) == pytest.approx(free / 2e6)
     assert expected_kl(cell, 0.0) == pytest.approx(free / 2e6 + noise, rel=1e-3)
     assert expected_kl(cell, 1e12) == pytest.approx(expected_kl(cell, 1e13), rel=1e-3)  # θ = 0

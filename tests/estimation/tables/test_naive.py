@@ -112,6 +112,31 @@ def test_it_goes_on_for_thousands_of_steps_where_tables_contradict_each_other():
     assert np.abs(slopes).max() < 2e-7
 
 
+def test_where_tables_contradict_each_other_only_a_ridge_gives_a_maximum():
+    """Along θ that changes no probability, θ·y − N·A(θ) is a line; its slope is the contradiction.
+
+    With a ridge, what tables say of `b` beyond what the other does moves no probability: the
+    same distribution, whatever is added to one table and taken from the other.
+    """
+    m = measured(CHAIN, joint_table(1), 200.0, "laplace", 15.0, np.random.default_rng(1))
+    idle = np.array([3.0, -1.0, 2.0])  # of b: added to every row of one table, taken from the other
+    slope = sum(sign * (table @ idle).sum() for sign, table in zip((1, -1), m.tables, strict=True))
+    assert abs(slope) > 1
+    found = []
+    for far in (0.0, 1.0, 50.0):
+        theta = [np.broadcast_to(far * sign * idle, (2, 3)) for sign in (1, -1)]
+        energies = theta[0][:, :, None] + theta[1].T[None, :, :]
+        fits = sum((t * table).sum() for t, table in zip(theta, m.tables, strict=True))
+        found.append(fits - 200 * np.log(np.exp(energies).sum()))
+    assert np.diff(found) == pytest.approx([slope, 49 * slope])
+    moved = [table + 5 * sign * idle for sign, table in zip((1, -1), m.tables, strict=True)]
+    given = {"noise": "laplace", "scale": 15.0, "total": 200.0}
+    other = pf.Measurements.from_tables(SCHEMA, CHAIN, moved, **given)
+    first, second = (joint_of(naive_mle(each, ridge=0.01, project=False)) for each in (m, other))
+    np.testing.assert_allclose(first, second, atol=1e-6)
+    assert np.abs(first - 1 / 12).max() > 0.05
+
+
 def test_a_ridge_pulls_towards_uniform():
     m = measured(CHAIN, joint_table(2))
     uniform = pf.MarkovRandomField(SCHEMA, [], [])
