@@ -337,6 +337,11 @@ def figure3a(study: Study) -> str:
         error = math.sqrt(np.mean((found - mu) ** 2))
         rows.append(f"| {method} | {kl:.3g} | {error:.2e} | {took:.1f} |")
     axes[0].set_ylabel("inferred")
+    shown.suptitle(
+        f"Edge marginals, {GRAPHS['er-0']}, {len(model.schema)} variables, |X| = {cell.levels}, "
+        f"N = {cell.people:,}, ε = {cell.epsilon:g}",
+        fontsize=10,
+    )
     save(study, shown, "figure3a.png")
     return "\n".join(rows)
 

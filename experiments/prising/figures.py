@@ -82,7 +82,7 @@ def name_lines(axis, room=1.45):
     for value, x, text, colour in every:
         if x < right:  # a line that ends earlier has its name below its end, left of what goes on
             place = {"xytext": (-4, -14), "textcoords": "offset points", "ha": "right"}
-            axis.annotate(text, (x, value), color=colour, fontsize=8, **place)
+            axis.annotate(text, (x, value), color=legible(colour), fontsize=8, **place)
     names = [name for name in every if name[1] == right]
     low, high = axis.get_ylim()
     logs = axis.get_yscale() == "log"
@@ -104,7 +104,7 @@ def name_lines(axis, room=1.45):
             (right, value),
             xytext=(18, y),
             textcoords=("offset points", "data"),
-            color=colour,
+            color=legible(colour),
             fontsize=8,
             va="center",
             annotation_clip=False,
@@ -114,6 +114,12 @@ def name_lines(axis, room=1.45):
     wide = right * room**3 if axis.get_xscale() == "log" else right + (room - 1) * (right - left)
     axis.set_xlim(left, max(end, wide))
     axis.set_ylim(low, high)
+
+
+def legible(colour):
+    """A name in the colour of its line, unless that is too light for letters."""
+    red, green, blue = mpl.colors.to_rgb(colour)
+    return colour if 0.3 * red + 0.59 * green + 0.11 * blue < 0.55 else "#555555"
 
 
 def apart(places, step, low):
@@ -141,7 +147,7 @@ def rows_of(lines, network, **fixed):
 
 def over_beta(plan, lines, network, name):
     """Figures 1, 7, 10: estimates with one standard deviation, over the real line and clipped."""
-    figure, axes = panel(1, 2)
+    figure, axes = panel(1, 2, sharey=True)
     lines = rows_of(lines, network, epsilon=5.0)
     betas = np.array([each["beta"] for each in lines])
     step = (betas[1] - betas[0]) / 5
@@ -156,17 +162,17 @@ def over_beta(plan, lines, network, name):
                 found[:, DEVIATION],
                 color=style["color"],
                 fmt=style["marker"],
-                ms=4,
+                ms=5,
                 capsize=2,
                 lw=1.2,
                 label=style["label"],
             )
-        axis.plot(betas, betas, color="k", lw=0.8, ls=(0, (1, 2)))
+        axis.plot(betas, betas, color="k", lw=0.8, ls=(0, (1, 2)), zorder=5, label="true β")
         tidy(axis, SIDES[side].format(bound=lines[0]["bound"]))
         axis.set_xlabel("true β")
     axes[0][0].set_ylabel("estimate, mean ± 1 standard deviation")
     handles, labels = axes[0][1].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
+    figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
     title = TITLES[network].format(nodes=plan.nodes)
     figure.suptitle(f"{title}; ε = 5; {plan.runs} runs for each β", fontsize=11)
     finish(figure, plan, name)
@@ -239,9 +245,10 @@ def networks(plan):
         sides = ("conservative", "liberal")
         cases.append(("political blogs (Adamic & Glance 2005)", sides, *bench.blogs()))
     figure, axes = panel(1, len(cases))
+    figure.set_figheight(4.8)
     for axis, (title, (high, low), graph, outcomes) in zip(axes[0], cases, strict=True):
         place = nx.spring_layout(graph, seed=1, iterations=80, k=1.6 / len(graph) ** 0.5)
-        nx.draw_networkx_edges(graph, place, ax=axis, width=0.3, edge_color="0.7")
+        nx.draw_networkx_edges(graph, place, ax=axis, width=0.4, edge_color="0.55")
         for want, colour, shape in ((False, "#9ecae1", "o"), (True, ORANGE, "^")):
             some = [node for node in graph if bool(outcomes[node]) is want]
             nx.draw_networkx_nodes(
