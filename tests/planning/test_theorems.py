@@ -94,8 +94,11 @@ def test_orders_grow_as_printed():
     assert growth(theorem_4_7, maximal, accuracy=0.45) == pytest.approx(2**4.5, rel=1e-3)
     wide = maximal | {"width": 9.0, "rho": 1e30}
     assert growth(theorem_4_7, wide, width=10.0) == pytest.approx(math.exp(12))
-    large = theorem_4_7(10**8, 2, 1e-3, 0.9, 1e-30, "sepfem").value
-    assert large > theorem_4_7(10**8, 2, 1e-3, 0.9, 1e-30, "pmw").value
+    # what the three add to the same two terms: p^(1/2), p^(5/4) and p^(3/2), times p = 10⁸
+    kinds = ("pmw", "sepfem", "fem")
+    rows = [theorem_4_7(10**8, 2, 1e-3, 0.9, 1e-30, kind).value for kind in kinds]
+    unit = 2 * 1e-6 * math.log(1e8) / (1e-15 * 0.9**2)
+    assert np.diff(rows) == pytest.approx([unit * (1e10 - 1e4), unit * (1e12 - 1e10)], rel=1e-6)
     graph = {"p": 10, "levels": 2, "width": 1.0, "weakest": 0.2, "epsilon": 1.0, "delta": 1e-6}
     assert growth(corollary_6_3, graph, weakest=0.1) == pytest.approx(16)
     assert growth(corollary_6_3, graph, delta=1e-12) == pytest.approx(2)
@@ -163,7 +166,7 @@ def test_theorem_7_1_knows_how_weak_edges_may_be(budget, place, adjacency):
     ("call", "text"),
     [
         (lambda: theorem_3_8(10, -1, 0.1, 1), "width must be a number above 0; got -1"),
-        (lambda: theorem_4_7(10, 3, 1, 0.1, 1, "fem"), "queries must be 'pmw' or 'sepfem'"),
+        (lambda: theorem_4_7(10, 3, 1, 0.1, 1, "mwem"), "queries must be 'pmw', 'sepfem' or 'fem'"),
         (lambda: proposition_4(1.5, 10, 2, 1), "probability must lie between 0 and 1"),
     ],
 )

@@ -107,14 +107,17 @@ def theorem_4_2(p: int, order: int, accuracy: float, rho: float) -> Calculated:
 def theorem_4_7(
     p: int, order: int, width: float, accuracy: float, rho: float, queries: str = "pmw"
 ) -> Calculated:
-    """Rows for the maximal monomials of a t-wise model, by Algorithm 5 with these queries."""
+    """Rows for the maximal monomials of a t-wise model, by Algorithm 5 with these queries.
+
+    "fem" is in Theorem 1.4 of the proceedings version only.
+    """
     _positive(p=p, order=order, width=width, accuracy=accuracy, rho=rho)
-    if queries not in ("pmw", "sepfem"):
-        raise InputError(f"queries must be 'pmw' or 'sepfem'; got {queries!r}.")
+    powers = {"pmw": 0.5, "sepfem": 1.25, "fem": 1.5}
+    if queries not in powers:
+        raise InputError(f"queries must be 'pmw', 'sepfem' or 'fem'; got {queries!r}.")
     logs, root = math.log(p), math.sqrt(rho)
     regress = math.exp(5 * width * order) * math.sqrt(p) * logs**2 / (root * accuracy**4.5)
-    power = 0.5 if queries == "pmw" else 1.25
-    answer = order * width**2 * p**power * logs / (root * accuracy**2)
+    answer = order * width**2 * p ** powers[queries] * logs / (root * accuracy**2)
     sampling = math.exp(6 * width * order) * logs / accuracy**6
     says = f"rows for the maximal monomials of order {order} ({queries})"
     return _order("Theorem 4.7", says, regress + answer + sampling)
