@@ -30,7 +30,7 @@ CITED = re.compile(
     r"\b([A-Z][\w-]+)(?:'s)?(?:, [A-Z][\w-]+)*(?: et al\.|,? (?:&|and) [A-Z][\w-]+)?"
     r",? \(?((?:19|20)\d\d)\b(?!-\d|\.\d)"
 )
-NO_AUTHORS = re.compile(r",? ?\b(?:AISTATS|ICML|PrIsing) (?=\d)")
+NO_AUTHORS = re.compile(r",? ?\b(?:AISTATS|ICML|PrIsing|December|March) (?=\d)")
 
 # a full stop ends a sentence; a colon does before a capital letter, code, bold type or a link
 ENDS = re.compile(r"(?<=[.!?])[\"')*]*\s+|(?<=:)\s+(?=[A-Z`*\[])")
