@@ -143,7 +143,10 @@ def test_interrupting_a_fit_says_what_was_charged(study, tmp_path, ledger):
         assert process.poll() is None
     assert not ledger or pf.Ledger(tmp_path / "l").charges()
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=300)
+    try:
+        out, err = process.communicate(timeout=300)
+    finally:
+        process.kill()
     assert process.returncode == 130 and out == "", err
     assert {each.name for each in tmp_path.iterdir()} <= {"l"}
     if not ledger:
