@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 import privfield as pf
-from privfield.estimation.uncertainty.centrality import MEASURES
+from privfield.estimation.uncertainty.centrality_rows import MEASURES
 
 VARIABLES = 8
 CELLS = [  # graph, weight, share of yes, people, epsilon

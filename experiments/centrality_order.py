@@ -22,7 +22,7 @@ import numpy as np
 
 import privfield as pf
 from privfield.estimation.uncertainty import network_measures as measures
-from privfield.estimation.uncertainty.centrality import MEASURES
+from privfield.estimation.uncertainty.centrality_rows import MEASURES
 from privfield.estimation.uncertainty.node_pairs import SETTLED
 
 YES_NO = yes_no.CELLS[:6]

@@ -17,7 +17,7 @@ import numpy as np
 
 import privfield as pf
 from privfield.estimation.uncertainty import network_measures as measures
-from privfield.estimation.uncertainty.centrality import MEASURES
+from privfield.estimation.uncertainty.centrality_rows import MEASURES
 from privfield.inference.sampling.ordinal import OrdinalChains
 
 CELLS = [  # field, items, levels, people, ε

@@ -1,8 +1,8 @@
 """Every text of an error stands in a test; those of tables, networks, schemas and pages here.
 
 Those that no other test quotes are here, each with a call that raises it, and, of the rooms that
-come after the table, in tests/test_error_texts_of_models.py. Errors of the command line have a
-place of their own, tests/cli/test_error_texts.py.
+come after the table, in tests/test_error_texts_of_releases.py and _of_models.py. Errors of the
+command line have a place of their own, tests/cli/test_error_texts.py.
 """
 
 import ast
@@ -14,9 +14,9 @@ from types import SimpleNamespace
 
 import networkx as nx
 import numpy as np
-import pytest
 
 import privfield as pf
+from mistakes import told_by
 from privfield.cli.arguments.files import check_data_path
 from privfield.data.counting.plan import plan_counts
 from privfield.data.network.outcomes import check_missing, positive_values
@@ -30,6 +30,8 @@ from privfield.data.spark.plans import check_plan
 from privfield.reporting import write_report
 from privfield.reporting.figures import plot_model
 from privfield.reporting.review import read_card
+from small_releases import AB_LEVELS as AB
+from small_releases import PAIR, PATH
 
 SOURCES = Path(pf.__file__).parent
 QUOTED = re.compile(r"""\"[^"\n]*\"|'[^'\n]*'""")
@@ -51,9 +53,6 @@ NOT_HERE = (
     "backtracks: pass start=",  # takes a model whose allowed states are hard to find
 )
 
-AB = {"a": ["no", "yes"], "b": ["no", "yes"]}
-PAIR = np.array([[0.0, 1.0], [1.0, 0.0]])
-PATH = nx.path_graph(3)
 FORMAT = 'format = 1\n[unit]\nprotects = "row"\n[variables.a]\nlevels = ["x", "y"]\n'
 
 
@@ -200,12 +199,7 @@ MISTAKES = [
 ]
 
 
-@pytest.mark.parametrize(("call", "told"), MISTAKES, ids=[told for _, told in MISTAKES])
-def test_mistakes(tmp_path, monkeypatch, call, told):
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(pf.InputError) as error:
-        call()
-    assert told in str(error.value)
+test_mistakes = told_by(MISTAKES)
 
 
 def strings(tree):

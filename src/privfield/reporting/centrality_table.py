@@ -4,14 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from privfield.estimation.uncertainty.centrality import (
-    MEASURES,
-    MOST_VARIABLES,
-    Centrality,
-    Value,
-    centrality_of,
-    label,
-)
+from privfield.estimation.uncertainty.centrality import MOST_VARIABLES, centrality_of
+from privfield.estimation.uncertainty.centrality_rows import MEASURES, Centrality, Value, label
 from privfield.models.base import Model
 from privfield.reporting.drawing import MOST_COMMUNITIES, minus
 from privfield.reporting.findings import Findings

@@ -16,11 +16,8 @@ from privfield.checks import check_level, check_rng
 from privfield.errors import InputError
 from privfield.estimation.estimate import estimate
 from privfield.estimation.items.edges import ItemUncertainty
-from privfield.estimation.uncertainty.centrality import (
-    CentralityDifference,
-    centrality_differences,
-    label,
-)
+from privfield.estimation.uncertainty.centrality import CentralityDifference, centrality_differences
+from privfield.estimation.uncertainty.centrality_rows import label
 from privfield.estimation.uncertainty.comparing import ShareDifference, difference
 from privfield.estimation.uncertainty.coordinates import tables_of
 from privfield.estimation.uncertainty.intervals import Uncertainty

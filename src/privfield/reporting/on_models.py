@@ -15,7 +15,8 @@ from privfield.checks import check_level
 from privfield.errors import InputError
 from privfield.estimation.items.edges import ItemUncertainty
 from privfield.estimation.items.questions import two_items
-from privfield.estimation.uncertainty.centrality import MOST_VARIABLES, Centrality, centrality_of
+from privfield.estimation.uncertainty.centrality import MOST_VARIABLES, centrality_of
+from privfield.estimation.uncertainty.centrality_rows import Centrality
 from privfield.estimation.uncertainty.counted import NOT_MEASURED, Answer, Counted, counted
 from privfield.estimation.uncertainty.intervals import plain_edges, probability_from
 from privfield.estimation.uncertainty.strengths import NEGLIGIBLE, Edges, check_negligible

@@ -11,7 +11,7 @@ import pytest
 import privfield as pf
 from privfield.cli import main
 from privfield.estimation.uncertainty import network_measures as measures
-from privfield.estimation.uncertainty.centrality import MEASURES
+from privfield.estimation.uncertainty.centrality_rows import MEASURES
 from privfield.estimation.uncertainty.node_pairs import NodePair, node_pairs
 from privfield.estimation.uncertainty.sparse import sparse_draws
 from privfield.words import agreement_text

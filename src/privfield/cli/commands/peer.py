@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,7 +14,9 @@ from privfield.cli.arguments import options
 from privfield.cli.terminal.console import as_typed, note, say, say_json
 
 if TYPE_CHECKING:
+    from privfield.cli.spending import Spending
     from privfield.data.network.public import PublicNetwork
+    from privfield.learners.peer import PeerEffect
     from privfield.privacy.budgets import Budget
 
 HELP = """Estimate a peer effect: one sensitive outcome per node of a public network.
@@ -90,7 +92,6 @@ def peer(
     from privfield.errors import InputError
     from privfield.learners.base import attach_card
     from privfield.learners.peer import PeerEffect
-    from privfield.privacy.released import cost_to_json
 
     budget = read_budget(epsilon, delta, rho)
     if method not in METHODS:
@@ -141,34 +142,39 @@ def peer(
             if learner.model_.card is None:
                 attach_card(learner)
             learner.model_.save(target)
-    low, high = learner.interval_ or (None, None)
     if json:
-        found = learner.estimate_
-        parameters = {} if found is None else found.parameters
-        say_json(
-            {
-                "beta": learner.beta_,
-                "low": low,
-                "high": high,
-                "outside_the_model": found is not None and found.outside,
-                "nothing_learned": found is not None and found.unlimited,
-                "ranges": [] if found is None else [list(ends) for ends in found.pieces],
-                "notes": [] if found is None else list(found.messages),
-                "level": learner.level,
-                "parameters": {name: list(values) for name, values in parameters.items()},
-                "model": str(target),
-                "stamp": learner.stamp_,
-                "protected": "outcomes",
-                "not_protected": "edges",
-                "adjacency": "flip-outcome",
-                "cost": None if learner.stamp_ else cost_to_json(learner.cost_),
-                "ledger": purse.summary(),
-            }
-        )
+        say_json(_for_programs(learner, target, purse))
         return
     say(as_options(learner.summary().replace("bounds=(-3, 3)", "--bounds=-3,3")))
     command = f"privfield report {as_typed(target)} -o report.html"
     note(f"Wrote {target}. Next, at no further cost: {command}")
+
+
+def _for_programs(learner: PeerEffect, target: Path, purse: Spending) -> dict[str, Any]:
+    """The result as `--json` prints it."""
+    from privfield.privacy.released import cost_to_json
+
+    low, high = learner.interval_ or (None, None)
+    found = learner.estimate_
+    parameters = {} if found is None else found.parameters
+    return {
+        "beta": learner.beta_,
+        "low": low,
+        "high": high,
+        "outside_the_model": found is not None and found.outside,
+        "nothing_learned": found is not None and found.unlimited,
+        "ranges": [] if found is None else [list(ends) for ends in found.pieces],
+        "notes": [] if found is None else list(found.messages),
+        "level": learner.level,
+        "parameters": {name: list(values) for name, values in parameters.items()},
+        "model": str(target),
+        "stamp": learner.stamp_,
+        "protected": "outcomes",
+        "not_protected": "edges",
+        "adjacency": "flip-outcome",
+        "cost": None if learner.stamp_ else cost_to_json(learner.cost_),
+        "ledger": purse.summary(),
+    }
 
 
 def _is_hopeless(network: PublicNetwork, budget: Budget) -> bool:

@@ -10,6 +10,10 @@ from privfield.cli.terminal.exit_codes import NOTHING_STABLE, Stopped
 from privfield.errors import InputError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from privfield.cli.spending import Spending
+    from privfield.learners.structure import StructureLearner
     from privfield.mechanisms.forecasting.study import Study
 
 HELP = """Learn which variables of FILE are related; released only if it is stable.
@@ -48,15 +52,13 @@ def structure(
     json: options.Json = False,
 ) -> None:
     """Check, announce, spend, write or say that there is nothing."""
-    from privfield.cli.arguments.budget import in_words, read_budget
+    from privfield.cli.arguments.budget import read_budget
     from privfield.cli.arguments.files import check_output, named_data, open_data, read_schema
     from privfield.cli.spending import Spending, remark_on_delta, warn_of_seed
     from privfield.cli.terminal.bars import bars
     from privfield.learners.structure import StructureLearner
     from privfield.mechanisms.forecasting.study import table_study
     from privfield.models.export import write_graph
-    from privfield.privacy.released import cost_to_json
-    from privfield.words import counted
 
     budget = read_budget(epsilon, delta, None)
     if not delta:
@@ -97,38 +99,55 @@ def structure(
                 remark_on_delta(budget, study.n)
         with purse.pay(learner, yes, always=False):
             learner.fit(data)
-            graph: Any = learner.graph_
+            graph = learner.graph_
             if graph is not None:
                 write_graph(graph, target, target.suffix.lower()[1:])
-    stamp, advice = learner.release_.stamp, _in_options(learner.advice_)
-    found = {
+    if json:
+        say_json(_for_programs(learner, target, purse))
+    else:
+        _say_result(learner, target)
+    if graph is None:
+        raise Stopped(NOTHING_STABLE)
+
+
+def _for_programs(learner: StructureLearner, target: Path, purse: Spending) -> dict[str, Any]:
+    """The result as `--json` prints it."""
+    from privfield.privacy.released import cost_to_json
+
+    graph, stamp = learner.graph_, learner.release_.stamp
+    return {
         "graph": None if graph is None else str(target),
         "stamp": stamp,
         "edges": None if graph is None else [list(edge) for edge in graph.edges],
         "cost": None if stamp else cost_to_json(learner.cost_),  # nothing was protected
         "ledger": purse.summary(),
-        "advice": advice,
+        "advice": _in_options(learner.advice_),
     }
-    if json:
-        say_json(found)
-    elif graph is None:
-        note(f"privfield: {advice} The budget is spent, and no file was written.")
-    else:
-        say_stamp(stamp)
-        say(
-            f"Wrote {target}: {counted(graph.number_of_nodes(), 'variable')}, "
-            f"{counted(graph.number_of_edges(), 'edge')}."
-        )
-        if not stamp:
-            say(f"Spent: {in_words(learner.cost_)}.")
-        if not graph.number_of_edges():
-            note(
-                "No edge does not mean that nothing is related: where rows are too few, or "
-                f"relations weaker\nthan --min-weight {min_weight:g}, the answer is the same. "
-                "`privfield plan --model structure` says how many rows are enough."
-            )
+
+
+def _say_result(learner: StructureLearner, target: Path) -> None:
+    """What was written, or that nothing was; and what an empty graph does not mean."""
+    from privfield.cli.arguments.budget import in_words
+    from privfield.words import counted
+
+    graph, stamp = learner.graph_, learner.release_.stamp
     if graph is None:
-        raise Stopped(NOTHING_STABLE)
+        advice = _in_options(learner.advice_)
+        note(f"privfield: {advice} The budget is spent, and no file was written.")
+        return
+    say_stamp(stamp)
+    say(
+        f"Wrote {target}: {counted(graph.number_of_nodes(), 'variable')}, "
+        f"{counted(graph.number_of_edges(), 'edge')}."
+    )
+    if not stamp:
+        say(f"Spent: {in_words(learner.cost_)}.")
+    if not graph.number_of_edges():
+        note(
+            "No edge does not mean that nothing is related: where rows are too few, or "
+            f"relations weaker\nthan --min-weight {learner.min_weight:g}, the answer is the same. "
+            "`privfield plan --model structure` says how many rows are enough."
+        )
 
 
 def _forecast(study: Study, release: str) -> str:
