@@ -5,6 +5,7 @@ import json
 import logging
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from itertools import pairwise, product
 
 import numpy as np
@@ -17,7 +18,6 @@ import privfield as pf
 from privfield.audit.promise import check_world
 from privfield.data.sequences.form import COLUMNS, StateSet, id_unit
 from privfield.data.sequences.read import SequenceSource
-from privfield.files import unpack
 from privfield.mechanisms.chains import mechanism as chains
 from privfield.mechanisms.chains.measurements import ChainMeasurements
 from privfield.mechanisms.chains.mechanism import (
@@ -30,6 +30,7 @@ from privfield.mechanisms.chains.mechanism import (
 from privfield.privacy.adjacency import Adjacency, Unit
 from privfield.privacy.terms import Terms
 from releases import measure_chain
+from traces import public_trace
 
 AB = StateSet.of(["a", "b"])
 ABC = StateSet.of(["a", "b", "c"])
@@ -182,30 +183,6 @@ def test_the_design_is_better_than_one_noise_for_all():
 # -- nothing else depends on records ---------------------------------------------------------------
 
 
-def public_trace(data, people, adjacency, folder, capfd, caplog):
-    ledger = pf.Ledger(folder / "l", total=pf.PureDP(10), adjacency=adjacency)
-    news = []
-    m = measure_chain(
-        *(data, ABC, pf.PureDP(1), 3),
-        adjacency=adjacency,
-        people=people,
-        ledger=ledger,
-        job="j",
-        progress=news.append,
-    )
-    header, arrays = unpack("chain measurements", m.to_bytes(), "m")
-    (charge,) = ledger.charges()
-    printed = capfd.readouterr()
-    return {
-        "header": json.dumps(header),
-        "arrays": [(name, array.shape, str(array.dtype)) for name, array in arrays.items()],
-        "news": news,
-        "charge": (charge.job, charge.what, charge.cost, charge.adjacency, charge.version),
-        "printed": (printed.out, printed.err, caplog.text),
-        "repr": repr(m),
-    }
-
-
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
 def test_public_metadata_is_the_same_on_neighbours(adjacency, tmp_path, capfd, caplog):
     caplog.set_level(logging.DEBUG)
@@ -217,9 +194,9 @@ def test_public_metadata_is_the_same_on_neighbours(adjacency, tmp_path, capfd, c
         versions += [(data[2:], ids[2:]), ([], [])]
     traces = []
     for number, (entries, people) in enumerate(versions):
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        traces.append(public_trace(entries, people, adjacency, folder, capfd, caplog))
+        release = partial(measure_chain, entries, ABC, pf.PureDP(1), 3, people=people)
+        seen = tmp_path / str(number), capfd, caplog
+        traces.append(public_trace(release, "chain measurements", *seen, adjacency=adjacency))
     assert all(trace == traces[0] for trace in traces)
     assert traces[0]["printed"] == ("", "", "")
     assert [(item.stage, item.done) for item in traces[0]["news"]] == [

@@ -3,6 +3,7 @@
 import logging
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from itertools import combinations, combinations_with_replacement, product
 
 import numpy as np
@@ -22,6 +23,7 @@ from privfield.privacy import laws
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.gaussian_curve import ROUNDED
 from privfield.privacy.noise import NoiseLaw, add_noise, gaussian_cost
+from traces import public_trace
 
 REPLACE, ADD = Adjacency.REPLACE_ONE, Adjacency.ADD_REMOVE
 BOTH = pytest.mark.parametrize("adjacency", [REPLACE, ADD])
@@ -643,32 +645,12 @@ def test_public_metadata_is_the_same_on_neighbours(name, adjacency, tmp_path, ca
     versions = [DATA, wild] if adjacency is REPLACE else [DATA, DATA[:-1], DATA[:0]]
     traces = []
     for number, data in enumerate(versions):
-        ledger = pf.Ledger(tmp_path / str(number), total=pf.ZCDP(1), adjacency=str(adjacency))
-        news = []
-        m = pf.measure(
-            data,
-            SCHEMA,
-            CLIQUES,
-            pf.ZCDP(0.1),
-            str(adjacency),
-            design=name,
-            ledger=ledger,
-            job="j",
-            progress=news.append,
-        )
-        header, arrays = unpack("measurements", m.to_bytes(), "m")
-        (charge,) = ledger.charges()
-        traces.append(
-            (
-                header,
-                [(key, array.shape, str(array.dtype)) for key, array in arrays.items()],
-                news,
-                (charge.job, charge.what, charge.cost, charge.adjacency, charge.unit),
-                repr(m),
-            )
-        )
+        release = partial(pf.measure, data, SCHEMA, CLIQUES, pf.ZCDP(0.1), design=name)
+        seen = tmp_path / str(number), capfd, caplog
+        about = {"budget": pf.ZCDP(1), "adjacency": str(adjacency)}
+        traces.append(public_trace(release, "measurements", *seen, **about))
     assert all(trace == traces[0] for trace in traces)
-    assert tuple(capfd.readouterr()) == ("", "") and caplog.text == ""
+    assert traces[0]["printed"] == ("", "", "")
 
 
 # -- models from interactions ----------------------------------------------------------------------

@@ -1,10 +1,10 @@
 """`measure`: right counts, right noise, the promise kept; nothing else depends on records."""
 
 import io
-import json
 import logging
 from datetime import date
 from decimal import Decimal
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 
 import privfield as pf
-from privfield.files import unpack
 from privfield.privacy.noise import gaussian_cost
+from traces import public_trace
 
 SCHEMA = pf.Schema({"a": 2, "b": 3})
 CLIQUES = [("a", "b"), ("b",)]
@@ -135,25 +135,9 @@ def test_person_level_sensitivity_by_enumeration(rows, adjacency, seed):
 # -- nothing else depends on records ---------------------------------------------------------------
 
 
-def public_trace(data, adjacency, tmp_path, capfd, caplog):
-    """Everything but the noisy numbers that a release shows."""
-    ledger = pf.Ledger(tmp_path / "l", total=pf.PureDP(10), adjacency=adjacency)
-    news = []
-    m = pf.measure(
-        data, SCHEMA, CLIQUES, pf.PureDP(1), adjacency, ledger=ledger, job="j", progress=news.append
-    )
-    header, arrays = unpack("measurements", m.to_bytes(), "m")
-    (charge,) = ledger.charges()
-    printed = capfd.readouterr()
-    return {
-        "header": json.dumps(header),
-        "arrays": [(name, array.shape, str(array.dtype)) for name, array in arrays.items()],
-        "news": news,
-        "charge": (charge.job, charge.what, charge.cost, charge.adjacency, charge.version),
-        "printed": (printed.out, printed.err, caplog.text),
-        "repr": repr(m),
-        "files": sorted(path.name for path in tmp_path.iterdir()),
-    }
+def trace_of(data, *seen, adjacency="replace-one"):
+    release = partial(pf.measure, data, SCHEMA, CLIQUES, pf.PureDP(1))
+    return public_trace(release, "measurements", *seen, adjacency=adjacency)
 
 
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
@@ -164,9 +148,7 @@ def test_public_metadata_is_the_same_on_neighbours(adjacency, tmp_path, capfd, c
     versions = [DATA, wild] if adjacency == "replace-one" else [DATA, DATA[:-1], DATA[:0]]
     traces = []
     for number, data in enumerate(versions):
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        traces.append(public_trace(data, adjacency, folder, capfd, caplog))
+        traces.append(trace_of(data, tmp_path / str(number), capfd, caplog, adjacency=adjacency))
     assert all(trace == traces[0] for trace in traces)
     assert traces[0]["printed"] == ("", "", "")
 
@@ -188,12 +170,10 @@ def test_one_odd_line_of_a_csv_changes_nothing_but_its_own_row(line, tmp_path, c
     rows = [b"%d,%d" % tuple(row) for row in DATA]
     traces, tables = [], []
     for number, changed in enumerate([rows, [*rows[:7], line, *rows[8:]]]):
-        folder = tmp_path / str(number)
-        folder.mkdir()
         path = tmp_path / "data.csv"
         path.write_bytes(b"\n".join([b"a,b", *changed]) + b"\n")
         tables.append(pf.measure(path, SCHEMA, [("a", "b")], pf.NON_PRIVATE))
-        traces.append(public_trace(path, "replace-one", folder, capfd, caplog))
+        traces.append(trace_of(path, tmp_path / str(number), capfd, caplog))
     assert traces[0] == traces[1]
     assert tables[0].total == tables[1].total == 500
     assert np.abs(tables[0].tables[0] - tables[1].tables[0]).sum() <= 2
@@ -212,10 +192,8 @@ def test_one_odd_object_in_a_frame_changes_nothing_but_its_own_row(value, tmp_pa
         if number:
             a[7] = b[7] = value
         frame = pd.DataFrame({"a": pd.Series(a, dtype=object), "b": pd.Series(b, dtype=object)})
-        folder = tmp_path / str(number)
-        folder.mkdir()
         tables.append(pf.measure(frame, schema, [("a", "b")], pf.NON_PRIVATE))
-        traces.append(public_trace(frame, "replace-one", folder, capfd, caplog))
+        traces.append(trace_of(frame, tmp_path / str(number), capfd, caplog))
     assert traces[0] == traces[1]
     assert np.abs(tables[0].tables[0] - tables[1].tables[0]).sum() <= 2
 

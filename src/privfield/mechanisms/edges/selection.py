@@ -69,8 +69,29 @@ class SelectedTriple:
         return self.fits and self.excess > self.threshold
 
 
+class WithTables(Released):
+    """What is released with noisy tables that were measured at the end, in the same budget."""
+
+    measurements: Measurements
+
+    @property
+    def cost(self) -> Budget | NonPrivate | None:
+        """What all of it cost together: the tables know."""
+        return self.measurements.cost
+
+    @property
+    def adjacency(self) -> Adjacency | None:
+        """Which tables count as neighbours."""
+        return self.measurements.adjacency
+
+    @property
+    def stamp(self) -> str | None:
+        """None, or why these numbers protect nobody."""
+        return self.measurements.stamp
+
+
 @dataclass(frozen=True, eq=False)
-class Selection(Released):
+class Selection(WithTables):
     """The edges that were selected, how, and the noisy tables to estimate a model from.
 
     `choices` lists every pair that was selected, in order, with its noisy test; those that passed
@@ -105,21 +126,6 @@ class Selection(Released):
         for triple in self.triples:
             kept |= set(combinations(triple.scope, 2) if triple.kept else ())
         return tuple((names[i], names[j]) for i, j in sorted(kept))
-
-    @property
-    def cost(self) -> Budget | NonPrivate | None:
-        """What the choices and the tables cost together."""
-        return self.measurements.cost
-
-    @property
-    def adjacency(self) -> Adjacency | None:
-        """Which tables count as neighbours."""
-        return self.measurements.adjacency
-
-    @property
-    def stamp(self) -> str | None:
-        """None, or why these numbers protect nobody."""
-        return self.measurements.stamp
 
     def graph(self) -> nx.Graph:
         """All variables as nodes, in column order, and the selected edges."""

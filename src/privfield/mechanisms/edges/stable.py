@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 from privfield.data.rows import Variables
 from privfield.data.table import known_rows, open_table, unit_of
@@ -16,7 +16,7 @@ from privfield.inference.contraction.room import RoomForEdges
 from privfield.mechanisms.edges.forecast_stable import forecast_stable_tables, stable_call
 from privfield.mechanisms.edges.mechanism import EdgeSelection, check_choice
 from privfield.mechanisms.edges.schedule import RULE
-from privfield.mechanisms.edges.selection import Selection
+from privfield.mechanisms.edges.selection import Selection, WithTables
 from privfield.mechanisms.forecasting.forecast import Forecast, refused
 from privfield.mechanisms.forecasting.study import Study
 from privfield.mechanisms.graphs.forecast import blocks_of, unplannable
@@ -24,18 +24,14 @@ from privfield.mechanisms.graphs.release import StructureRelease
 from privfield.mechanisms.graphs.structure import StableStructure, UserLearner, check_min_weight
 from privfield.mechanisms.tables.measurements import Measurements
 from privfield.mechanisms.tables.mechanism import ContingencyTables
-from privfield.privacy.adjacency import Adjacency
-from privfield.privacy.budgets import ZCDP, ApproxDP, Budget, Cost, NonPrivate
+from privfield.privacy.budgets import ZCDP, ApproxDP, Budget, Cost
 from privfield.privacy.conversions import rho_for
-from privfield.privacy.ledger import Ledger
 from privfield.privacy.mechanism import Mechanism, Run, World
 from privfield.privacy.noise import check_noise
 from privfield.privacy.randomness import Randomness
-from privfield.privacy.released import Released
 from privfield.privacy.rounding import sqrt_below
 from privfield.privacy.stability import check_stable_budget
-from privfield.privacy.terms import Terms
-from privfield.progress import ProgressCallback
+from privfield.privacy.terms import Asked, Terms
 from privfield.schema import Schema
 
 _OF_RHO = Fraction(1, 4)  # what the structure may take
@@ -61,7 +57,7 @@ def share_out(budget: ApproxDP) -> Shares:
 
 
 @dataclass(frozen=True, eq=False)
-class StableSelection(Released):
+class StableSelection(WithTables):
     """A structure, if one was stable, and noisy tables of its edges.
 
     Where none was released, `selection` holds edges that were selected instead with what was left.
@@ -74,35 +70,16 @@ class StableSelection(Released):
     selection: Selection | None
     measurements: Measurements
 
-    @property
-    def cost(self) -> Budget | NonPrivate | None:
-        """What the structure and the tables cost together."""
-        return self.measurements.cost
-
-    @property
-    def adjacency(self) -> Adjacency | None:
-        """Which tables count as neighbours."""
-        return self.measurements.adjacency
-
-    @property
-    def stamp(self) -> str | None:
-        """None, or why these numbers protect nobody."""
-        return self.measurements.stamp
-
 
 def measure_stable(
     data: Any,
     schema: Schema,
     budget: ApproxDP,
-    adjacency: str = "replace-one",
-    noise: str = "auto",
     *,
+    noise: str = "auto",
     min_weight: float = 0.2,
     max_bytes: float = DEFAULT_MAX_BYTES,
-    ledger: Ledger | None = None,
-    job: str | None = None,
-    insecure_seed: int | None = None,
-    progress: ProgressCallback | None = None,
+    **asked: Unpack[Asked],
 ) -> StableSelection:
     """The graph by stability with a share of the budget, then tables of its edges with the rest.
 
@@ -110,17 +87,12 @@ def measure_stable(
     """
     if not isinstance(schema, Schema):
         raise InputError(f"schema must be a pf.Schema; got {type(schema).__name__}.")
-    terms = Terms(
-        budget,
-        Adjacency.parse(adjacency),
-        unit=unit_of(schema),
-        ledger=ledger,
-        job=job,
-        insecure_seed=insecure_seed,
-        progress=progress,
-    )
     mechanism = StableTables(
-        terms, schema=schema, noise=noise, min_weight=min_weight, max_bytes=max_bytes
+        Terms.of(budget, unit_of(schema), **asked),
+        schema=schema,
+        noise=noise,
+        min_weight=min_weight,
+        max_bytes=max_bytes,
     )
     return mechanism.release(data)
 
