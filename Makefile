@@ -7,6 +7,9 @@ JOBS ?= 3  # of the tests: some wait for a browser or for Java
 # Byte code of what is never imported would take longer than the rest of the installation.
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt
 
+# Tests start hundreds of processes: each would compile all libraries anew where byte code is not kept.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: help demo test lint docs kernels format bench clean
 
 help:

@@ -94,14 +94,14 @@ def symmetric(nodes, left, right, weights):
 
 def ours(matrix, sweeps, chains=1, method="glauber", repeats=REPEATS):
     """Best seconds per sweep of all chains, and of set-up."""
-    from privfield.inference.sampling.couplings import read_network
+    from privfield.inference.sampling.couplings import network_of
     from privfield.inference.sampling.glauber import GlauberChains
     from privfield.inference.sampling.swendsen_wang import ClusterChains
 
     kind = {"glauber": GlauberChains, "swendsen-wang": ClusterChains}[method]
 
     def prepare():
-        return kind(read_network(matrix, None, 1.0), chains, np.random.default_rng(1))
+        return kind(network_of(matrix, None, 1.0), chains, np.random.default_rng(1))
 
     setup = cpu_seconds(prepare)
     walk = prepare()

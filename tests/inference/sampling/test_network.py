@@ -10,7 +10,7 @@ from scipy.sparse import coo_array, csr_array
 
 from privfield.errors import InputError
 from privfield.inference.sampling import sample_network
-from privfield.inference.sampling.couplings import read_network
+from privfield.inference.sampling.couplings import network_of
 from privfield.inference.sampling.sparse import choose_method
 
 SAMPLERS = [("glauber", 4), ("glauber", 70), ("swendsen-wang", 4)]
@@ -88,7 +88,7 @@ def test_one_sweep_follows_its_exact_transition_matrix(exact, monkeypatch, lanes
         sweep = sweep @ update
     np.testing.assert_allclose(law @ sweep, law, atol=1e-14)
     for s, state in enumerate(states):
-        chains = glauber.GlauberChains(read_network(couplings, field, 1.0), 20_000, rng)
+        chains = glauber.GlauberChains(network_of(couplings, field, 1.0), 20_000, rng)
         chains._states[:] = state[order][:, None] if lanes else state[order]
         chains.advance(1)
         assert exact.fits(exact.counts_of(chains.states(), states), sweep[s]), state
@@ -101,7 +101,7 @@ def test_one_cluster_sweep_leaves_the_law_unchanged(exact):
     couplings = exact.random_couplings(rng, 4, density=0.9, scale=0.6, signed=False)
     field = rng.normal(0, 0.4, 4)
     states, law = exact.network_law(couplings, field)
-    chains = ClusterChains(read_network(couplings, field, 1.0), 100_000, rng)
+    chains = ClusterChains(network_of(couplings, field, 1.0), 100_000, rng)
     chains._states[:] = states[rng.choice(len(states), 100_000, p=law)]
     for sweeps in (1, 1, 3):
         chains.advance(sweeps)
@@ -119,7 +119,7 @@ def test_bonds_and_clusters_follow_their_exact_transition(exact):
     joint[0] = 1 - joint[3]
     bond = 1 - np.exp(-2 * weight)
     for start, law in (((1, 1), bond * joint + (1 - bond) * apart), ((1, -1), apart)):
-        network = read_network(ring(3, weight)[:2, :2], field, 1.0)
+        network = network_of(ring(3, weight)[:2, :2], field, 1.0)
         chains = ClusterChains(network, 50_000, np.random.default_rng(13))
         chains._states[:] = start
         chains.advance(1)
@@ -282,7 +282,7 @@ def test_statistics_alone_need_no_room_for_states():
 
 def test_auto_follows_its_rule():
     def chosen(couplings, beta=1.0):
-        return choose_method(read_network(couplings, None, beta))
+        return choose_method(network_of(couplings, None, beta))
 
     assert chosen(ring(9), 0.5) == "glauber"  # 2 tanh 0.5 < 1
     assert chosen(ring(9), 0.6) == "swendsen-wang"

@@ -29,7 +29,7 @@ from privfield.estimation.moments.newton import Matching
 from privfield.estimation.moments.prior import choose_prior, field_variance
 from privfield.inference.contraction.plan import QUICK_BYTES
 from privfield.inference.factors import Table
-from privfield.inference.sampling.dense import Chains, Engine
+from privfield.inference.sampling.dense import Chains, MomentEngine
 from privfield.kernels.threads import one_thread
 from privfield.mechanisms.moments.moments import Moments
 from privfield.models.ising import IsingModel
@@ -180,7 +180,7 @@ def _by_chains(
     return task
 
 
-def _task(moments: Moments, engine: Engine) -> Matching:
+def _task(moments: Moments, engine: MomentEngine) -> Matching:
     return Matching(joint_moments(moments), moments.rows, moments.law, engine)
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfield.inference.factors import Table
-from privfield.inference.sampling.dense import Engine
+from privfield.inference.sampling.dense import MomentEngine
 from privfield.privacy.noise import NoiseLaw
 
 ROUND_SWEEPS = 4
@@ -51,7 +51,7 @@ class _Kept(NamedTuple):
 class Matching:
     """Noisy moments, chains, and the θ that has come out so far."""
 
-    def __init__(self, target: Table, rows: float, law: NoiseLaw, chains: Engine) -> None:
+    def __init__(self, target: Table, rows: float, law: NoiseLaw, chains: MomentEngine) -> None:
         self.target, self.rows, self.law, self.chains = target, rows, law, chains
         self.privacy = (
             max(law.deviation**2, _LEAST_VARIANCE) / rows**2

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfield.data.network.public import PublicNetwork
-from privfield.inference.sampling.couplings import Network
-from privfield.inference.sampling.couplings import read_network as read_couplings
+from privfield.inference.sampling.couplings import Network, network_of
 from privfield.inference.sampling.diagnostics import diagnose, r_hat_limit
 from privfield.inference.sampling.glauber import GlauberChains
 from privfield.inference.sampling.swendsen_wang import ClusterChains
@@ -83,7 +82,7 @@ class Simulator:
         Of each draw, max|m_j| is kept with `pull`, and Σ m_j tanh(g m_j) for each g of `at`.
         """
         self.network = network
-        self._base: Network = read_couplings(network.couplings, None, 0.0)
+        self._base: Network = network_of(network.couplings, None, 0.0)
         self._covariates = (
             np.zeros((0, network.nodes)) if covariates is None else np.asarray(covariates)
         )

@@ -14,7 +14,7 @@ from privfield.errors import InputError
 from privfield.inference.contraction.elimination import Elimination, elimination_order
 from privfield.inference.contraction.logs import log_backward, log_forward
 from privfield.inference.contraction.program import Layout, Workspace
-from privfield.inference.contraction.terms import Terms, are_few
+from privfield.inference.contraction.terms import TermContraction, are_few
 from privfield.inference.contraction.tree import Node, Scope, build_tree
 from privfield.inference.factors import Table, aligned
 
@@ -327,9 +327,9 @@ class ContractionPlan:
     # -- potentials of any size --------------------------------------------------------------------
 
     @cached_property
-    def _terms(self) -> Terms | None:
+    def _terms(self) -> TermContraction | None:
         """All terms, where they are few."""
-        return Terms(self._layout) if are_few(self._layout) else None
+        return TermContraction(self._layout) if are_few(self._layout) else None
 
     def _run_terms(self, theta: Table) -> tuple[float, Table]:
         assert self._terms is not None

@@ -1,8 +1,8 @@
 """Compiled loops over all terms of a contraction. Import lazily: numba takes a moment.
 
-Nothing here checks bounds or values: `Terms` does. Cells of all tables lie in one vector. `numbers`
-are parts · 2^(256 · powers), with parts from 2^-128 to 2^128, so they may have any size; zero has
-the power −∞.
+Nothing here checks bounds or values: `TermContraction` does. Cells of all tables lie in one
+vector. `numbers` are parts · 2^(256 · powers), with parts from 2^-128 to 2^128, so they may have
+any size; zero has the power −∞.
 
 `tree` is (leaves, sizes, starts, inner, steps, left, right). Node i has `sizes[i]` cells from
 `starts[i]` on. Where it is no leaf, each is the sum of `inner[i]` products of two cells, the first

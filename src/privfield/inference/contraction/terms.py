@@ -37,7 +37,7 @@ def _guests(layout: Layout) -> list[int]:
     return [c for c, leaf in enumerate(leaf_of) if leaf >= 0 and owner[leaf] != c]
 
 
-class Terms:
+class TermContraction:
     """Which cells the terms of a contraction multiply. Safe to share between threads."""
 
     def __init__(self, layout: Layout) -> None:

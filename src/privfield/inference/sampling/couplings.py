@@ -20,7 +20,7 @@ FloatArray = NDArray[np.float64]
 class Network:
     """P(x) ∝ exp(½ β xᵀJx + Σ field_i x_i), x_i = ±1, with J in rows (`starts`, `neighbours`).
 
-    `couplings` are J's entries, without β. Made by `read_network`, which checks.
+    `couplings` are J's entries, without β. Made by `network_of`, which checks.
     """
 
     starts: NDArray[np.int64]
@@ -64,7 +64,7 @@ class Network:
         return csr_array((self.couplings, self.neighbours, self.starts), shape=(size, size))
 
 
-def read_network(couplings: Any, field: ArrayLike | None, beta: float) -> Network:
+def network_of(couplings: Any, field: ArrayLike | None, beta: float) -> Network:
     """Check a coupling matrix (scipy sparse or dense), a field (number or one per node) and β."""
     matrix = read_couplings(couplings)
     nodes = matrix.shape[0]

@@ -18,7 +18,7 @@ _KEPT = 8  # sweeps whose states are remembered
 WORK = 1.2e10  # multiplications that one call should not exceed by much
 
 
-class Engine(Protocol):
+class MomentEngine(Protocol):
     """Finds the moments of a joint matrix of weights: `Chains`, or `ExactMoments`."""
 
     count: int

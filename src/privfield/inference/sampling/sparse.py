@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from privfield.checks import check_rng
 from privfield.errors import InputError
-from privfield.inference.sampling.couplings import Network, read_network
+from privfield.inference.sampling.couplings import Network, network_of
 from privfield.inference.sampling.glauber import GlauberChains
 from privfield.inference.sampling.run import (
     MAX_BYTES,
@@ -68,7 +68,7 @@ def sample_network(
     if method not in _METHODS:
         raise InputError(f"method must be one of {', '.join(_METHODS)}; got {method!r}")
     generator = check_rng(rng)
-    network = read_network(couplings, field, beta)
+    network = network_of(couplings, field, beta)
     kind = choose_method(network) if method == "auto" else method
     if chains is None:
         many = kind == "glauber" and network.nodes <= _NODES_FOR_MANY
