@@ -8,7 +8,7 @@ docs/privacy/mechanisms.md says why this is the definition, step by step.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -39,10 +39,16 @@ def check_world(world: World, seeds: Iterable[int] = (0, 1)) -> Kept:
     cost, budget = world.mechanism.cost, world.mechanism.terms.budget
     if isinstance(budget, Budget) and isinstance(cost, Budget) and not cost <= budget:
         return Kept(0, worst, f"{world.name}: the stated {cost} is above the budget {budget}")
+    leads: dict[int | None, _Lead] = {}
+    before: Any = leads  # no data set
     for data, neighbour in world.neighbours():
+        if data is not before:
+            leads, before = {}, data
         for seed in (*seeds, None) if world.seldom else seeds:
             pairs += 1
-            share, problem = _one(world.mechanism, data, neighbour, seed)
+            if seed not in leads:
+                leads[seed] = _Lead.of(world.mechanism, data, seed)
+            share, problem = _follow(world.mechanism, leads[seed], neighbour, seed)
             worst = max(worst, share)
             if problem is not None:
                 return Kept(pairs, worst, f"{world.name}: {problem}")
@@ -57,8 +63,12 @@ class Coupling:
     run as likely as any other.
     """
 
-    def __init__(self) -> None:
-        self._led: dict[int, dict[bytes, int]] = {}
+    def __init__(self, led: Mapping[int, Mapping[bytes, int]] | None = None) -> None:
+        self._led = {step: dict(coins) for step, coins in (led or {}).items()}
+
+    def again(self) -> Coupling:
+        """The same for one more neighbour."""
+        return Coupling(self._led)
 
     def __call__(self, step: int, coins: Coins) -> Coins:
         """The coins of a step."""
@@ -101,11 +111,27 @@ def watched(
     return draws, released.to_bytes()
 
 
-def _one(
-    mechanism: Mechanism[Any], data: Any, neighbour: Any, seed: int | None
+@dataclass(frozen=True)
+class _Lead:
+    """The run of a data set that its neighbours follow."""
+
+    draws: list[Draw]
+    released: bytes
+    journal: MemoryJournal
+    couple: Coupling
+
+    @classmethod
+    def of(cls, mechanism: Mechanism[Any], data: Any, seed: int | None) -> _Lead:
+        journal, couple = MemoryJournal(), Coupling()
+        return cls(*watched(mechanism, data, seed, journal, couple), journal, couple)
+
+
+def _follow(
+    mechanism: Mechanism[Any], lead: _Lead, neighbour: Any, seed: int | None
 ) -> tuple[float, str | None]:
-    journal, couple = MemoryJournal(), Coupling()
-    leading, released = watched(mechanism, data, seed, journal, couple)
+    """The share of the cost that tells a neighbour from the data set that led, or a problem."""
+    leading, released = lead.draws, lead.released
+    journal, couple = MemoryJournal(dict(lead.journal.kept)), lead.couple.again()
     try:
         following, again = watched(mechanism, neighbour, seed, journal, couple)
     except InputError:  # the journal answers another question

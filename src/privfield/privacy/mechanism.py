@@ -267,10 +267,11 @@ class World:
             yield self.build(units)
 
     def neighbours(self) -> Iterator[tuple[Any, Any]]:
-        """Every data set to begin with beside each of its neighbours."""
+        """Every data set to begin with, always the same object, beside each of its neighbours."""
         adjacency = self.mechanism.terms.adjacency
         for start in self.starts:
             here = list(start)
+            data = self.build(here)
             if adjacency is Adjacency.ADD_REMOVE:
                 others = [here[:i] + here[i + 1 :] for i in range(len(here))]
                 others += [[*here, unit] for unit in self.units]
@@ -282,7 +283,7 @@ class World:
                     if not _same(unit, here[i])
                 ]
             for other in others:
-                yield self.build(here), self.build(other)
+                yield data, self.build(other)
 
 
 @dataclass
