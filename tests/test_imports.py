@@ -1,7 +1,7 @@
 """Imports go one way, from the command line down; lazy imports and those for types count.
 
-The one documented exception: what a model says of itself (`Model.edges`, `ask`, `draws`, `plot`)
-leads to `reporting.on_models`, which knows all models and how sure they are.
+The one documented exception: what a model says of itself (`Model.edges`, `ask`, `draws`,
+`centrality`, `plot`) leads to `reporting.on_models`, which knows all models and how sure they are.
 """
 
 import ast
