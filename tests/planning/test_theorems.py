@@ -185,8 +185,11 @@ def test_risks_and_graphs_without_privacy_are_the_printed_expressions():
     graph = theorem_6_2(10, 3, 0.5, 0.2)
     assert graph.value == pytest.approx(0.25 * 81 * math.exp(7) * math.log(30) / 0.0016)
     assert theorem_6_4(10, 0.2).value == pytest.approx(math.log(50) / 0.0016)
-    private = corollary_6_3(10, 3, 0.5, 0.2, 2.0, math.exp(-6))
-    assert private.value == pytest.approx(3 * graph.value)
+    for epsilon, times in ((0.5, 12), (1.0, 6), (2.0, 6)):  # ε counts up to 1
+        private = corollary_6_3(10, 3, 0.5, 0.2, epsilon, math.exp(-6))
+        assert private.value == pytest.approx(times * graph.value)
+    products = corollary_6_5(10, 0.2, 3.0, math.exp(-6))
+    assert products.value == pytest.approx(6 * math.log(50) / 0.0016)
     with pytest.raises(InputError, match="failure must be a number above 0; got 0"):
         lemma_3_3(2000, 8, 27.0, 2.0, 4.0, 0.25, failure=0)
 

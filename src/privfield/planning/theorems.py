@@ -147,16 +147,17 @@ def theorem_6_4(p: int, weakest: float) -> Calculated:
 def corollary_6_3(
     p: int, levels: int, width: float, weakest: float, epsilon: float, delta: float
 ) -> Calculated:
-    """Rows for the graph of a pairwise model under (ε, δ), weights of η or more."""
-    _positive(epsilon=epsilon, delta=delta)
-    rows = theorem_6_2(p, levels, width, weakest).value * math.log(1 / delta) / epsilon
+    """Rows for the graph of a pairwise model under (ε, δ), weights of η or more.
+
+    Beyond ε = 1 as at 1, unlike the printed one: concentration alone needs log(1/δ) blocks.
+    """
+    rows = theorem_6_2(p, levels, width, weakest).value * _blocks(epsilon, delta)
     return _order("Corollary 6.3", "rows for the graph by stability", rows)
 
 
 def corollary_6_5(p: int, weakest: float, epsilon: float, delta: float) -> Calculated:
     """Rows for the graph of a binary t-wise model under (ε, δ), coefficients of η or more."""
-    _positive(epsilon=epsilon, delta=delta)
-    rows = theorem_6_4(p, weakest).value * math.log(1 / delta) / epsilon
+    rows = theorem_6_4(p, weakest).value * _blocks(epsilon, delta)
     return _order("Corollary 6.5", "rows for the graph of products by stability", rows, "e^O(λt)")
 
 
@@ -282,6 +283,12 @@ def theorems_of(plan: PlanFacts, order: int = 3) -> tuple[Calculated, ...]:
 
 def _order(theorem: str, says: str, value: float, left_out: str = "") -> Calculated:
     return Calculated(theorem, says, value, False, left_out)
+
+
+def _blocks(epsilon: float, delta: float) -> float:
+    """How many times the rows of a learner without privacy Lemma 6.1 asks for, corrected."""
+    _positive(epsilon=epsilon, delta=delta)
+    return math.log(1 / delta) / min(epsilon, 1.0)
 
 
 def _gap(radius: float, tau: float, steps: int) -> float:
