@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from small_runs import folder_for
+from small_runs import folder_for, needed
 
 import privfield as pf
 from privfield.data.sequences.read import SequenceSource, StateSet
@@ -324,9 +324,9 @@ def main() -> None:
     if chosen.what == "compare":
         compare(chosen.trials)
     elif chosen.what == "limit":
-        limit(chosen.path, chosen.trials)
+        limit(needed(parser, chosen.path), chosen.trials)
     else:
-        figure(chosen.path, chosen.trials, chosen.sessions, chosen.out)
+        figure(needed(parser, chosen.path), chosen.trials, chosen.sessions, chosen.out)
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ from typing import Any
 
 import numpy as np
 from chains import MSNBC, name_lines, read_msnbc
-from small_runs import folder_for
+from small_runs import folder_for, needed
 
 import privfield as pf
 from privfield.estimation.trajectories import mrf_from_sgd
@@ -393,7 +393,7 @@ def main() -> None:
     chosen = parser.parse_args()
     chosen.out = folder_for(parser, chosen.out, FOLDER, chosen.sessions != SESSIONS)
     results = Results(chosen.out / "figure3b.json")
-    study = Study(chosen.data, chosen.sessions)
+    study = Study(needed(parser, chosen.data), chosen.sessions)
     if chosen.what in ("fits", "all"):
         fits(study, results, chosen.runs)
     if chosen.what in ("tune", "all"):

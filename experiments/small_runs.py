@@ -1,4 +1,4 @@
-"""Where results go: what small settings compute must not replace the figures of a page."""
+"""Where results go, and what is needed: no figure of a page is replaced by less than it shows."""
 
 from __future__ import annotations
 
@@ -20,3 +20,10 @@ def folder_for(
     elif given.resolve() == page.resolve():
         parser.error(f"small settings are not for {page.name}: give another --out, or none")
     return given
+
+
+def needed(parser: argparse.ArgumentParser, path: Path) -> Path:
+    """The data, or a sentence on where they should be."""
+    if not path.exists():
+        parser.error(f"{path} is not there: docs/papers/README.md says where to get it")
+    return path

@@ -268,6 +268,28 @@ def test_chains_with_few_sessions(command, once, drawn, told, tmp_path, monkeypa
     assert told in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(("command", "data"), [(MOBILITY, "--data "), (CHAINS, "")])
+def test_without_its_data_a_command_says_where_to_get_them(
+    command, data, tmp_path, monkeypatch, capsys
+):
+    more = shlex.split(f"{data}{tmp_path}/none.zip --out {tmp_path}")
+    with pytest.raises(SystemExit, match="2"):
+        run(command, monkeypatch, more)
+    assert "none.zip is not there: docs/papers/README.md says" in capsys.readouterr().err
+    assert "msnbc990928.zip" in PAGES["README.md"] and "polblogs.gml" in PAGES["README.md"]
+    assert not list(tmp_path.glob("*.png"))
+
+
+def test_without_the_blogs_the_figure_of_the_networks_is_left_as_it_is(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "experiments"))
+    monkeypatch.syspath_prepend(str(ROOT / "experiments" / "prising"))
+    import figures
+    from runs import Plan
+
+    monkeypatch.setattr(figures, "finish", lambda *given: pytest.fail("drawn"))
+    figures.networks(Plan(out=figures.FOLDER, blogs=False))
+
+
 @pytest.mark.parametrize("command", SMALL, ids=lambda command: command.split()[1])
 def test_commands_of_zhang_with_small_settings(command, tmp_path, monkeypatch, capsys):
     """To the end: the last row of the last table, and the figure, in a folder of its own.

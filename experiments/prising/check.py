@@ -16,6 +16,7 @@ import argparse
 import csv
 import json
 import math
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -212,7 +213,9 @@ def main():
     given.out = folder_for(parser, given.out, FOLDER, given.quick)
     copies, path = 1 if given.quick else given.copies, given.out / KEPT
     compute(given.studies, copies, given.large, path, given.quick)
-    if THEIRS.exists():
+    if not THEIRS.exists():
+        print(f"Nothing to compare with, as {THEIRS} is not there.", file=sys.stderr)
+    else:
         found = {}
         for key, value, mine, p in compare(kept(path)):
             found.setdefault(key[0], []).append((p, value, mine, key))

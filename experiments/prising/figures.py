@@ -6,12 +6,13 @@
 At the paper's settings: 500 runs; see `runs.py` for the files that keep them. Algorithm 1 as
 printed is shown over the real line, as its authors solve it, and clipped to [0, bound]; the
 non-private MPLE is treated alike; `PeerEffect`'s default beside them. `--quick` tries the program
-at tiny settings. Political blogs are read from ../shared/data if present. The HIV network may not
-be passed on: a made-up one stands in.
+at tiny settings. Political blogs are read from ../shared/data if present; figures that need them
+stay as they are if not. The HIV network may not be passed on: a made-up one stands in.
 """
 
 import argparse
 import math
+import sys
 from pathlib import Path
 
 import matplotlib as mpl
@@ -47,7 +48,7 @@ def finish(figure, plan, name):
     path = plan.out / f"{name}.png"
     figure.savefig(path, dpi=110)
     plt.close(figure)
-    print(f"{path.name}: {plan.runs} runs")
+    print(path.name)
 
 
 def panel(rows, columns, **options):
@@ -238,6 +239,8 @@ def density(plan):
 
 def networks(plan):
     """Figures 6 and 9."""
+    if plan.out == FOLDER and not plan.blogs:
+        return  # or the page would show one of the two
     graph = stand_in(plan.people)
     sides = ("positive", "negative")
     cases = [("made up, after the HIV study", sides, graph, stand_in_outcomes(graph))]
@@ -418,6 +421,8 @@ def main(arguments=None):
     given.out = folder_for(parser, given.out, FOLDER, given.quick)
     given.out.mkdir(parents=True, exist_ok=True)
     plan = Plan.small(given.out) if given.quick else Plan(out=given.out, cache=given.cache)
+    if not (given.quick or plan.blogs):
+        print(f"Without the blogs, as {bench.BLOGS} is not there.", file=sys.stderr)
     for name in FIGURES if given.figure == "all" else [given.figure]:
         FIGURES[name](plan)
 
