@@ -40,6 +40,7 @@ _BOUNDS = {
     "ridges": "best ridge of each direction",
     "unbiased": "unbiased, law of noise known",
     "law and ridges": "law known, best ridge of each direction",
+    "any": "any, on average over such potentials",
 }
 _COUNTS = (0.1, 1.0, 10.0, 100.0, 1_000.0)  # people in a cell
 
@@ -77,7 +78,9 @@ def least_kl(cell: Cell) -> dict[str, float]:
     "ridge": the best single one. "ridges": the best one for each direction, λ_i = c_i/(a_i·θ_i²),
     with a_i people and variance c_i = a_i + 2b². "unbiased": the bound of Cramér and Rao for those
     who know the law of the noise: Laplace's has the information 1/b², and that of a sum is at most
-    1/(a_i + b²) (Stam). "law and ridges": both.
+    1/(a_i + b²) (Stam). "law and ridges": both. "any": the inequality of van Trees for any reading,
+    biased or not, on average over potentials as the study draws them: the logarithm of an
+    exponential variable has the information 1.
     """
     values, theta = information(cell.graph, cell.levels)
     known = cell.people * values
@@ -94,6 +97,7 @@ def least_kl(cell: Cell) -> dict[str, float]:
         "ridges": shrunk(2 * scale**2),
         "unbiased": float(((known + scale**2) / known).sum() / 2 / cell.people),
         "law and ridges": shrunk(scale**2),
+        "any": float((known / (known**2 / (known + scale**2) + 1)).sum() / 2 / cell.people),
     }
 
 

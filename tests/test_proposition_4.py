@@ -68,3 +68,21 @@ def test_proposition_4_in_kl_against_enumeration(graph, monkeypatch):
         known, spread = 1e6 * values, 1e6 * values + extra * (len(edges) / 0.5) ** 2
         each = known * (spread + (ridges * theta) ** 2) / (known + ridges) ** 2
         assert least[name] == pytest.approx(each.min(axis=0).sum() / 2e6, rel=1e-3)
+    told = known**2 / (known + (len(edges) / 0.5) ** 2)  # the last of the loop: the law is known
+    assert least["any"] == pytest.approx((known / (told + 1)).sum() / 2e6)
+    assert least["any"] < least["unbiased"]
+
+
+@pytest.mark.parametrize("spread", [0.2, 1.0, 5.0])
+def test_information_of_a_potential_is_what_van_trees_needs(spread):
+    """log E, E exponential, seen with normal noise: Bayes has at least 1/(1/spread² + 1)."""
+    theta = np.linspace(-14, 4, 2001)
+    chance = np.exp(theta - np.exp(theta))
+    chance /= chance.sum()
+    seen = np.linspace(-14 - 8 * spread, 4 + 8 * spread, 3001)
+    joint = chance * np.exp(-(((seen[:, None] - theta) / spread) ** 2) / 2)
+    means = joint @ theta / joint.sum(axis=1)
+    squares = (joint * (theta - means[:, None]) ** 2).sum(axis=1)
+    risk = squares.sum() * (seen[1] - seen[0]) / (spread * np.sqrt(2 * np.pi))
+    least = 1 / (1 / spread**2 + 1)
+    assert least < risk < 1.7 * least
