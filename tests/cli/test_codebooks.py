@@ -116,7 +116,8 @@ def test_a_stata_file(tmp_path, call):
 
 def _labelled(tmp_path, name, labels, measure):
     path = tmp_path / name
-    frame = pd.DataFrame({item: [float(code) for code in codes] for item, codes in labels.items()})
+    rows = min(map(len, labels.values()))
+    frame = pd.DataFrame({a: [float(code) for code in b][:rows] for a, b in labels.items()})
     if name.endswith(".dta"):
         pyreadstat.write_dta(frame, str(path), variable_value_labels=labels)
     else:
@@ -137,6 +138,16 @@ LEVELS = {  # labels, measure: levels
     "all and no answer": ({1: "no", 2: "so so", 3: "yes", 99: "no answer"}, "ordinal", ()),
     "no answer below": ({-9: "no answer", 1: "no", 2: "so so", 3: "yes"}, "scale", ()),
     "no answer alone": ({9: "no answer"}, "nominal", ()),
+    "no answer twice alone": ({-9: "refused", -8: "don't know"}, "scale", ()),
+    "no answer as far away": ({1: "never", 5: "always", 9: "no answer"}, "ordinal", ()),
+    "no answer next to them": ({1: "no", 2: "so so", 3: "yes", 4: "keine Angabe"}, "ordinal", ()),
+    "no answer of three kinds": (
+        {0: "never", 10: "always", 77: "Refusal", 88: "Don't know", 99: "No answer"},
+        "ordinal",
+        (),
+    ),
+    "unsure": ({1: "no", 2: "don't know", 3: "yes"}, "ordinal", ("no", "don't know", "yes")),
+    "not at all": ({1: "not at all", 2: "no", 3: "yes"}, "ordinal", ("not at all", "no", "yes")),
     "a slider": ({0: "none", 100: "worst"}, "scale", ()),
     "towns": ({1: "Bern", 41: "Basel", 99: "no answer"}, "nominal", ("Bern", "Basel", "no answer")),
 }
@@ -149,7 +160,7 @@ def test_labels_of_codes_with_gaps(case, tmp_path):
     path = _labelled(tmp_path, "s.sav", {"a": labels}, measure)
     (column,), remarks = read_codebook(str(path))
     assert column.levels == levels and column.ordered == (measure != "nominal" and bool(levels))
-    assert bool(remarks) == ("no answer" in case and len(labels) > 1)
+    assert bool(remarks) == ("no answer" in case and "alone" not in case)
 
 
 @pytest.mark.parametrize("name", ["s.sav", "s.dta"])
@@ -167,6 +178,62 @@ def test_codes_for_no_answer_that_have_a_label(name, tmp_path, call):
     assert schema["a"].answers == tuple("123456") and schema["a"].has_gap
     batches = list(open_table(str(path), schema).batches())
     assert batches[0].columns[0].tolist() == [0, 5, 6]  # 9 is the gap, after six levels
+
+
+def test_all_codes_that_may_mean_no_answer_are_named(tmp_path, call):
+    """Of all items at once, and where one of them is a level of another item, of which one."""
+    ends, other = {0: "never", 10: "always"}, {1: "no", 2: "so so", 3: "yes"}
+    labels = {"a": ends | {77: "Refusal", 99: "No answer"}, "b": other | {8: "Don't know"}}
+    path = _labelled(tmp_path, "s.sav", {**labels, "c": ends}, "ordinal")
+    command = ("init", path, "-o", tmp_path / "s.toml", "--force")
+    told = call(*command)[2]
+    assert "(codes 0, 10, 77, 99 of a)" in told
+    assert "If 77, 99, 8 mean no answer, add --missing 77,99,8." in told
+    told = call(*command, "--missing", "77,99,8")[2]
+    assert "--missing: '8' is a level of 'a', so it cannot mean no answer." in told
+    code, _, told = call(*command, "--missing", "77,99")
+    assert code == 0 and "If 8 means no answer" in told
+    found = tomllib.loads((tmp_path / "s.toml").read_text())["variables"]
+    assert found["a"]["levels"] == list(map(str, range(11))) and not found["b"]["levels"]
+
+
+def test_missing_values_of_stata_are_no_answers(tmp_path, call):
+    """.a to .z may have labels: they are gaps, not one more level at the end of the scale."""
+    path = tmp_path / "s.dta"
+    labels = {"a": {1: "never", 5: "always", "a": "refused", "b": "not asked"}, "b": {"a": "none"}}
+    frame = pd.DataFrame({"a": [1, 5, 2, "a", "b", 3], "b": [1, 2, 3, 4, 5, "a"]}, dtype=object)
+    tagged = {"a": ["a", "b"], "b": ["a"]}
+    pyreadstat.write_dta(frame, str(path), variable_value_labels=labels, missing_user_values=tagged)
+    code, _, err = call("init", path, "--ordered", "-o", tmp_path / "s.toml")
+    assert code == 0 and "2 columns with codes for no answer (.a, .b)" in err
+    text = tomllib.loads((tmp_path / "s.toml").read_text())["variables"]
+    assert text["a"]["levels"] == list("12345") and text["a"]["gap"] and not text["b"]["levels"]
+    schema = pf.Schema({"a": pf.Ordered(range(1, 6))}, gaps={"a": "no answer"})
+    batches = list(open_table(str(path), schema).batches())
+    assert batches[0].columns[0].tolist() == [0, 4, 1, 5, 5, 2]
+
+
+def test_labels_that_are_the_numbers_of_the_codes_turned_round(tmp_path):
+    """A value is read as its label where all labels are levels."""
+    turned = {1: "3", 2: "2", 3: "1"}
+    path = _labelled(tmp_path, "s.sav", {"a": turned}, "ordinal")
+    schema = pf.Schema.from_codebook(path)
+    assert schema["a"].answers == ("3", "2", "1")
+    assert next(open_table(str(path), schema).batches()).columns[0].tolist() == [0, 1, 2]
+
+
+def test_codes_that_are_words_have_no_order(tmp_path):
+    path, labels = tmp_path / "s.sav", {"lo": "Low", "mid": "Mid", "hi": "High"}
+    digits = {"1": "Low", "2": "Mid", "3": "High"}
+    pyreadstat.write_sav(
+        pd.DataFrame({"a": ["lo", "mid", "hi"], "b": ["1", "2", "3"]}),
+        str(path),
+        variable_value_labels={"a": labels, "b": digits},
+        variable_measure={"a": "ordinal", "b": "ordinal"},
+    )
+    (a, b), _ = read_codebook(str(path))
+    assert not a.ordered and a.levels == ("High", "Low", "Mid")
+    assert b.ordered and b.levels == ("Low", "Mid", "High")
 
 
 def test_only_a_scale_has_a_middle(tmp_path, call):
@@ -273,6 +340,21 @@ def test_sdv_metadata(tmp_path, call):
     with pytest.raises(pf.InputError, match="no codebook of one table"):
         path.write_text(json.dumps({"tables": {"a": one, "b": one}}))
         pf.Schema.from_codebook(path)
+
+
+def test_ends_that_are_no_floats_say_nothing(tmp_path):
+    """A whole number of 400 digits is none; it ended `init` with a traceback."""
+    ends = {"minimum": 1, "maximum": 10**400}
+    scale = {"name": "a", "type": "integer", "constraints": ends}
+    fields = [scale, {"name": "b", "type": "boolean"}]
+    (tmp_path / "x.json").write_text(json.dumps({"fields": fields}))
+    assert pf.Schema.from_codebook(tmp_path / "x.json").names == ("b",)
+
+
+def test_what_cannot_be_a_level_is_named_with_its_column(tmp_path):
+    (tmp_path / "x.json").write_text('{"columns": {"mood": {"order": ["bad", null]}}}')
+    with pytest.raises(pf.InputError, match=r"^path: .*: column 'mood': a level must be text"):
+        pf.Schema.from_codebook(tmp_path / "x.json")
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", "7", '{"fields": [3]}', '{"columns": {"a": 3}}'])

@@ -77,7 +77,7 @@ MISTAKES = [
     ("demo -o /proc/demo", "--output: cannot make '/proc/demo'"),
     ("init t.csv --levels= -o o.toml", "--levels must list at least two different levels"),
     ("init t.csv --ordered -o o.toml", "--ordered needs the levels: --levels 1-6, from least"),
-    ("init t.csv --levels 0,1 --missing 1 -o o.toml", " is a level, so it cannot mean no answer."),
+    ("init t.csv --levels 0,1 --missing 1 -o o.toml", "'1' is a level of 'a', so it cannot mean"),
     ("init t.csv --levels 0,1 --missing 9,, -o o.toml", "--missing must list codes, such as 99,-1"),
     ("peer e.csv o.csv -e 1 --missing drop -o p.pf", "--missing must be one of ignore, negative"),
 ]

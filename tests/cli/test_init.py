@@ -143,7 +143,7 @@ def test_codes_for_no_answer(call, tmp_path):
     assert call(*given, "0,1", "--missing", "99,-1", "--gaps", "0")[0] == 0
     assert pf.Schema.read(target) == pf.Schema({"a": ["0", "1"]}, missing={"a": "0"}, **listed)
     code, _, told = call(*given, "0,1", "--missing", "1")
-    assert code == 2 and "'1' is a level, so it cannot mean no answer" in told
+    assert code == 2 and "'1' is a level of 'a', so it cannot mean no answer" in told
     code, _, told = call(*given, "0,1", "--missing", "9,,")
     assert code == 2 and "--missing must list codes" in told
 

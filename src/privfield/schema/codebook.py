@@ -7,7 +7,7 @@ read.
 from __future__ import annotations
 
 import json
-import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,13 +15,27 @@ from typing import Any
 
 from privfield.errors import InputError
 from privfield.schema.variables import level_text
+from privfield.words import is_number
 
 SURVEYS = (".sav", ".zsav", ".dta")
 CODEBOOKS = (*SURVEYS, ".json")
 _MOST_POINTS = 21  # of a scale of which a codebook names only some
 _MOST_LISTED = 6
+_MOST_CODE = 1e300  # SPSS has the largest and the least number for open ends of a range
 _SCALES = ("ordinal", "scale")  # what SPSS calls variables with an order
 _GAPS = ("no answer", "missing", "gap")  # names of the level that a gap is, whichever is free
+_NO_ANSWER = re.compile(  # how labels begin that mean no answer
+    r"\W*(?:\d+\W+)?(?:"
+    r"no (?:answer|response|opinion)|(?:do not|don.?t|didn.?t|does not) know|dk\b|d\.k\.|refus"
+    r"|(?:question )?not (?:answered|applicable|asked|ascertained|stated|available)"
+    r"|inap|n/a\b|na$|missing|skipped|prefer not|would rather not|unknown"
+    r"|keine? (?:angaben?|antwort|meinung)|k\. ?a\.|wei(?:ß|ss) nicht|verweiger|nicht gefragt"
+    r"|sans (?:réponse|opinion)|non[- ]réponse|(?:je )?ne sai[ts] pas|nsp\b"
+    r"|no (?:sabe|sé|contesta|responde)|ns/nc|non (?:sa|so|risponde)\b|nessuna risposta"
+    r"|weet (?:ik )?niet|geen (?:antwoord|mening)|não (?:sabe|sei|respond)"
+    r")",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True)
@@ -93,25 +107,33 @@ def _survey_columns(
 ) -> tuple[list[Column], list[str]]:
     wordings = [text or "" for text in about.column_labels]
     columns = []
-    uneven: dict[str, list[Any]] = {}
+    open_ones: dict[str, Mapping[Any, str]] = {}
     for name, wording in zip(about.column_names, wordings, strict=True):
         measure = "ordinal" if ordered else about.variable_measure.get(name, "unknown")
         kept = _answers(about, name, no_answers)
         columns.append(_survey_column(about, name, kept, wording.strip(), measure))
-        codes = _sorted(kept)
-        if measure in _SCALES and len(codes) > 1 and not _is_even(codes):
-            uneven[name] = codes
-    return columns, _on_uneven(uneven)
+        if measure in _SCALES and len(kept) > 1 and not _is_scale(kept) and not _says_none(kept):
+            open_ones[name] = kept
+    return columns, _on_open(open_ones)
 
 
 def _answers(about: Any, name: str, no_answers: Sequence[str]) -> dict[Any, str]:
     """Codes with their labels, but those that mean no answer."""
-    ranges = about.missing_ranges.get(name, [])
+    ranges, tags = about.missing_ranges.get(name, []), _tags(about, name)
     return {
         code: label.strip()
         for code, label in about.variable_value_labels.get(name, {}).items()
-        if not any(_within(code, each) for each in ranges) and level_text(code) not in no_answers
+        if code not in tags
+        and not any(_within(code, each) for each in ranges)
+        and level_text(code) not in no_answers
     }
+
+
+def _tags(about: Any, name: str) -> list[str]:
+    """The letters of Stata's missing values .a to .z that have a label; its codes are numbers."""
+    if str(about.readstat_variable_types.get(name)) == "string":
+        return []
+    return [code for code in about.variable_value_labels.get(name, {}) if isinstance(code, str)]
 
 
 def _sorted(codes: Iterable[Any]) -> list[Any]:
@@ -129,33 +151,57 @@ def _is_even(codes: Sequence[Any]) -> bool:
 
 
 def _is_whole(code: Any) -> bool:
-    return isinstance(code, int | float) and math.isfinite(code) and code == int(code)
+    return isinstance(code, int | float) and abs(code) < _MOST_CODE and code == int(code)
 
 
-def _on_uneven(uneven: Mapping[str, Sequence[Any]]) -> list[str]:
-    if not uneven:
+def _is_word(code: Any) -> bool:
+    """Words have an order of letters only."""
+    return isinstance(code, str) and not is_number(code)
+
+
+def _no_answers(labels: Mapping[Any, str]) -> list[Any]:
+    """Codes at either end whose labels say that there is no answer."""
+    codes = _sorted(labels)
+    answers = [i for i, code in enumerate(codes) if not _NO_ANSWER.match(labels[code])]
+    return codes[: answers[0]] + codes[answers[-1] + 1 :] if answers else codes
+
+
+def _says_none(labels: Mapping[Any, str]) -> bool:
+    """Whether all that has a label is no answer, so that nothing is said of the answers."""
+    return bool(labels) and len(_no_answers(labels)) == len(labels)
+
+
+def _is_scale(labels: Mapping[Any, str]) -> bool:
+    return _is_even(_sorted(labels)) and not _no_answers(labels)
+
+
+def _on_open(open_ones: Mapping[str, Mapping[Any, str]]) -> list[str]:
+    if not open_ones:
         return []
-    names, first = list(uneven), next(iter(uneven.values()))
-    apart = level_text(first[0] if first[0] < 0 else first[-1])
+    names = list(open_ones)
+    first = _sorted(open_ones[names[0]])
     codes = [level_text(code) for code in first]
     shown = ", ".join([*codes[:2], "…", *codes[-2:]] if len(codes) > _MOST_LISTED else codes)
     more = ", …" * (len(names) > _MOST_LISTED)
+    said = {level_text(code): 0 for labels in open_ones.values() for code in _no_answers(labels)}
+    apart = list(said) or [level_text(first[0] if first[0] < 0 else first[-1])]
+    mean = "means" if len(apart) == 1 else "mean"
     return [
-        f"the labels of {', '.join(names[:_MOST_LISTED])}{more} are not those of an even scale "
-        f"(codes {shown} of {names[0]}), so their levels are left open. If {apart} means no "
-        f"answer, add --missing {apart}"
+        f"not all labels of {', '.join(names[:_MOST_LISTED])}{more} look like points of a scale "
+        f"(codes {shown} of {names[0]}), so their levels are left open. If {', '.join(apart)} "
+        f"{mean} no answer, add --missing {','.join(apart)}"
     ]
 
 
 def _survey_column(
     about: Any, name: str, kept: Mapping[Any, str], wording: str, measure: str
 ) -> Column:
-    ranges = about.missing_ranges.get(name, [])
+    ranges, tags = about.missing_ranges.get(name, []), _tags(about, name)
     column = _labelled(name, kept, wording, measure)
     codes = [code for each in ranges for code in _range_codes(each) if code not in column.levels]
     return replace(
-        column if not ranges else with_gap(column),
-        declared_missing=tuple(_range_text(each) for each in ranges),
+        with_gap(column) if ranges or tags else column,
+        declared_missing=(*map(_range_text, ranges), *(f".{tag}" for tag in tags)),
         missing_codes=tuple(codes),
     )
 
@@ -178,7 +224,7 @@ def _range_codes(ends: Mapping[str, Any]) -> list[str]:
 
 
 def _is_finite(value: Any) -> bool:
-    return isinstance(value, str) or abs(value) < 1e300  # "lowest" is the least number there is
+    return isinstance(value, str) or abs(value) < _MOST_CODE
 
 
 def _labelled(
@@ -192,14 +238,15 @@ def _labelled(
     Of a declared scale ("ordinal", "scale") whose ends alone are labelled, the whole numbers in
     between are levels too; of other codes with gaps nobody knows, so nothing is said.
     """
-    ordered = measure in _SCALES and len(labels) > 1
     codes = _sorted(labels)
-    points, even = _points(codes), _is_even(codes)
+    ordered = measure in _SCALES and len(codes) > 1 and not any(map(_is_word, codes))
+    points = _points(codes)
     levels: Sequence[str] = list(dict.fromkeys(labels[code] for code in codes))
     gaps = all(map(_is_whole, codes)) and bool(codes) and codes[-1] - codes[0] >= len(codes)
     wide = gaps and points is None and (ordered or len(codes) == 2)  # as 0 and 100 of a slider
-    alone = len(codes) == 1  # one label, such as that of "no answer", says of no other answer
-    if alone or (measure != "nominal" and (wide or (ordered and not even))):
+    # one label says of no other answer, nor do those of "no answer"
+    nothing = len(codes) == 1 or _says_none(labels)
+    if nothing or (measure != "nominal" and (wide or (ordered and not _is_scale(labels)))):
         levels, question = [], _with_codes(question, codes, labels)
     elif points is not None and len(points) > len(codes):
         if measure != "nominal":
@@ -260,7 +307,10 @@ def _json_columns(path: str) -> tuple[list[Column], list[str]]:
         if about.get("sdtype") == "id":
             remarks.append(f"{name!r} tells rows apart and was left out")
         else:
-            columns.append(read(name, about))
+            try:
+                columns.append(read(name, about))
+            except InputError as error:
+                raise InputError(f"path: {path!r}: column {name!r}: {error}") from None
     if not columns or len({column.name for column in columns}) < len(columns):
         raise InputError(f"path: {path!r} must describe at least one column, and none twice.")
     return columns, remarks

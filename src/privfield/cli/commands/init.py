@@ -229,9 +229,12 @@ def _with_codes(columns: Sequence[Column], codes: Sequence[str]) -> list[Column]
 
     if not codes:
         return list(columns)
-    both = [code for code in codes if any(code in column.levels for column in columns)]
+    both = [(code, each.name) for code in codes for each in columns if code in each.levels]
     if both:
-        raise InputError(f"--missing: {both[0]!r} is a level, so it cannot mean no answer.")
+        code, name = both[0]
+        raise InputError(
+            f"--missing: {code!r} is a level of {name!r}, so it cannot mean no answer."
+        )
     found = []
     for column in columns:
         if column.levels:

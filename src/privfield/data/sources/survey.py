@@ -25,8 +25,8 @@ _SHARE = 4  # of a batch: pyreadstat makes Python objects, which take four times
 class SurveyFile:
     """One .sav, .zsav or .dta file.
 
-    Where more of a column's labels than of its codes are levels of the schema, a value that has a
-    label is read as that label. `levels` are those of each variable.
+    Where all of a column's labels are levels of the schema, or more of them than of its codes, a
+    value that has a label is read as that label. `levels` are those of each variable.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ def _by_label(labels: Mapping[Any, str], levels: Sequence[str]) -> dict[Any, str
     known = set(levels)
     found = {code: label.strip() for code, label in labels.items() if label.strip() in known}
     codes = [code for code in labels if _code_text(code) in known]
-    return found if len(found) > len(codes) else {}
+    return found if len(found) > len(codes) or len(found) == len(labels) else {}
 
 
 def _code_text(code: Any) -> str:
