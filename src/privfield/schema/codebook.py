@@ -279,8 +279,8 @@ def _points(codes: Sequence[Any]) -> range | None:
     """The whole numbers from the first code to the last, if they are a scale."""
     if not codes or not all(map(_is_whole, codes)):
         return None
-    found = range(int(codes[0]), int(codes[-1]) + 1)
-    return found if len(found) <= _MOST_POINTS else None
+    first, last = int(codes[0]), int(codes[-1])
+    return range(first, last + 1) if last - first < _MOST_POINTS else None
 
 
 def _with_codes(question: str, codes: Sequence[Any], labels: Mapping[Any, str]) -> str:
