@@ -322,6 +322,16 @@ def test_items_on_a_scale_have_intervals(items):
             assert reach < 1.5
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("levels", [2, 5])
+def test_a_single_item_has_no_links(levels):
+    """Its errors are those of no pair: their mean is no number."""
+    schema = pf.Schema({"a": pf.Ordered(range(levels))})
+    rows = np.random.default_rng().integers(0, levels, (500, 1))
+    found = pf.OrdinalLearner(pf.ApproxDP(1, 1e-6), schema=schema).fit(rows).model_.centrality()
+    assert found.note == "No intervals: a single variable has no links."
+
+
 def test_many_items_have_no_interval_of_strength():
     """Weak links that are not found would add up; expected influence is not shrunk."""
     schema = pf.Schema({f"x{i}": pf.Ordered(range(3)) for i in range(11)})

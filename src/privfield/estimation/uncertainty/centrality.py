@@ -111,6 +111,8 @@ def _why_not(model: Model, found: Known, level: float) -> str:
     """What speaks against intervals; public, and empty where nothing."""
     if len(model.schema) > MOST_VARIABLES:
         return "there are too many variables"
+    if len(model.schema) < 2:
+        return "a single variable has no links"
     if isinstance(found, ItemUncertainty):
         return _why_no_items(found, level)
     return _why_no_tables(model, found, level)
