@@ -73,16 +73,16 @@ def one_study(cell: tuple, rng: np.random.Generator, number: int) -> dict:
         result = None if None in laws else difference(*laws)
         found[name] = None if result is None else result.p
         if name == "private" and result is not None:
-            found |= _edges(result, truth.names, variables, change)
+            found |= _edges(result.edges, truth.names, variables, change)
     if number < _PERMUTED and variables <= _MOST_PERMUTED:
         found["permuted"] = permuted(groups, rng)
     return found
 
 
-def _edges(result, names, variables, change) -> dict:
+def _edges(edges, names, variables, change) -> dict:
     changed = {names[0], names[variables // 2]} if change else set()
     held, false, true = [], 0, 0
-    for row in result.edges():
+    for row in edges:
         own = change if {row.first, row.second} == changed else 0.0
         if row.verdict != "not measured":
             held.append(row.low <= own <= row.high)
@@ -241,7 +241,7 @@ def items(path: Path, studies: int) -> None:
                 truth = pf.OrdinalModel(truth.schema, weights, truth.thresholds)
                 models.append(fitted(truth, _PEOPLE, epsilon))
             found = pf.compare(*models)
-            own = _edges(found, truth.schema.names, size, change and change / 0.2 * link)
+            own = _edges(found.edges(), truth.schema.names, size, change and change / 0.2 * link)
             lines.append({"cell": cell, "p": found.p, **own})
             with path.open("a") as file:
                 file.write(json.dumps(lines[-1]) + "\n")

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -225,3 +226,13 @@ def test_thresholds_go_by_answers_and_not_by_links():
         left = own.sums[singles] - own.total * found[-1].statistics.mean[singles]
         spread = own.total * np.diag(found[-1].statistics.covariance)[singles]
         assert np.abs(left / np.sqrt(spread + own.variances[singles])).max() < 0.2
+
+
+def test_the_experiment_counts_what_held_and_what_is_clear(monkeypatch):
+    """One study of `experiments/comparing.py`, without its tests on exact numbers."""
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[3] / "experiments"))
+    from comparing import one_study
+
+    found = one_study((4, 3_000, 3, 0.0, 0.2), np.random.default_rng(), 10**6)
+    assert set(found) == {"private", "held", "intervals", "clear", "false"}
+    assert found["held"] <= found["intervals"] <= 6 and found["clear"] <= 1

@@ -13,6 +13,7 @@ from privfield.mechanisms.items.sums import ItemSums
 _LEAST_RATE = 0.02
 _MOST_CORRELATION = 0.99
 _LEAST_EIGENVALUE = 1e-3
+_SLACK = 3.0  # deviations of two rates that a pair's may be less than they allow
 
 
 def pair_rates(sums: ItemSums) -> Table:
@@ -36,10 +37,16 @@ def pair_rates(sums: ItemSums) -> Table:
         beyond = max(0.0, float((rest**2).mean()) - noise**2)
         found[first, second] += common * own + rest * beyond / (beyond + noise**2 + 1e-300)
         found[second, first] = found[first, second]
-    least = np.maximum(rates[:, None] + rates - 1, _LEAST_RATE**2)
+    slack = _SLACK * math.sqrt(2) * _deviation(sums) / sums.rows
+    least = np.maximum(rates[:, None] + rates - 1 - slack, _LEAST_RATE**2)
     found = np.clip(found, least, np.minimum(rates[:, None], rates))
     found[np.diag_indices(p)] = rates
     return np.asarray(found)
+
+
+def _deviation(sums: ItemSums) -> float:
+    """Of how many answered an item."""
+    return 0.0 if sums.noise == "none" else sums.laws[0].deviation
 
 
 def answered_by(sums: ItemSums, people: int, rng: np.random.Generator) -> NDArray[np.bool_] | None:
