@@ -326,7 +326,7 @@ MISTAKES = [
         lambda: probability_from(model(), {}, {}),
         "event must name at least one variable, and none of those in given",
     ),
-    (lambda: check_negligible(-1), "negligible must be a number from 0; got -1."),
+    (lambda: check_negligible(-1), "negligible must be a number from 0 to 100; got -1."),
     (lambda: match_moments(moments(), method="x"), "method must be 'auto', 'exact' or 'sampled';"),
     (
         lambda: derivatives(path("polynomial")),

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,10 +51,25 @@ def check_declared_rows(rows: object) -> int | None:
     return check_whole_or_none(rows, "declared_rows", 1, MOST_ROWS)
 
 
+def is_word(value: object, legal: Collection[str]) -> bool:
+    """Whether it is one of these words; arrays and other objects are none, and are not compared."""
+    return isinstance(value, str) and value in legal
+
+
+def length_of(value: object) -> int | None:
+    """Of a list, tuple or array; None of what has no length, or is one text."""
+    if isinstance(value, np.ndarray):
+        return len(value) if value.ndim else None
+    if isinstance(value, str | bytes) or not isinstance(value, Sequence):
+        return None
+    return len(value)
+
+
 def check_one_of(value: object, name: str, legal: Collection[str]) -> None:
     """Refuse what is none of these words."""
-    if value not in legal:
-        raise InputError(f"{name} must be one of {', '.join(map(repr, legal))}; got {value!r}.")
+    if not is_word(value, legal):
+        listed = ", ".join(map(repr, legal))
+        raise InputError(f"{name} must be one of {listed}; got {shown(value)}.")
 
 
 def check_degree(order: object, variables: int, least: int = 1) -> int:
@@ -71,7 +85,10 @@ def check_degree(order: object, variables: int, least: int = 1) -> int:
 
 def shown(value: object) -> str:
     """A setting as errors show it: never pages long."""
-    text = repr(value) if not isinstance(value, int) or abs(value) < 10**30 else "a huge number"
+    try:
+        text = repr(value) if not isinstance(value, int) or abs(value) < 10**30 else "a huge number"
+    except RecursionError:  # lists in lists
+        text = type(value).__name__
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
@@ -79,13 +96,20 @@ def check_level(level: object) -> float:
     """A probability of intervals, or an `InputError`."""
     number = isinstance(level, int | float) and not isinstance(level, bool)
     if not number or not 0 < level < 1:  # type: ignore[operator]
-        raise InputError(f"level must lie between 0 and 1; got {level!r}.")
+        raise InputError(f"level must lie between 0 and 1; got {shown(level)}.")
     return float(level)  # type: ignore[arg-type]
+
+
+def check_max_bytes(value: object) -> None:
+    """Refuse what is no room for exact inference."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not (0 < value <= LARGEST or value == float("inf")):  # type: ignore[operator]
+        raise InputError(f"max_bytes must be a number above 0; got {shown(value)}.")
 
 
 def check_bytes(given: object, name: str) -> float:
     """Bytes from a number or from text such as "8GB" (10⁹) or "512MiB" (2²⁰)."""
-    wrong = InputError(f"{name} must be bytes or text such as 8GB or 512MiB; got {given!r}.")
+    wrong = InputError(f"{name} must be bytes or text such as 8GB or 512MiB; got {shown(given)}.")
     if isinstance(given, str):
         found = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*([KMGT]?I?)B?\s*", given.upper())
         units = _BYTES | _BINARY
@@ -94,8 +118,8 @@ def check_bytes(given: object, name: str) -> float:
         given = float(found[1]) * units[found[2]]
     if isinstance(given, bool) or not isinstance(given, int | float | np.integer | np.floating):
         raise wrong
-    if not (math.isfinite(given) and 1 <= given <= _MOST_BYTES):
-        raise InputError(f"{name} must lie between 1 byte and 1e18; got {given:g}.")
+    if not 1 <= given <= _MOST_BYTES:
+        raise InputError(f"{name} must lie between 1 byte and 1e18; got {shown(given)}.")
     return float(given)
 
 
@@ -108,7 +132,7 @@ def finite_array(
         if array.dtype.kind not in "biuf":
             raise TypeError
         array = array.astype(np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError):  # ragged lists, or whole numbers of any length
         raise InputError(f"{name} must hold numbers only.") from None
     if shape is not None and array.shape != shape:
         raise InputError(f"{name} must have shape {shape}; got {array.shape}.")
@@ -119,8 +143,7 @@ def finite_array(
 
 def finite_number(value: object, name: str) -> float:
     """A number that inference can hold."""
-    if isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool):
-        number = float(value)
-        if abs(number) <= LARGEST:
-            return number
-    raise InputError(f"{name} must be a finite number, up to ±{LARGEST:g}; got {value!r}.")
+    number = isinstance(value, int | float | np.integer | np.floating)
+    if number and not isinstance(value, bool) and abs(value) <= LARGEST:  # type: ignore[arg-type]
+        return float(value)  # type: ignore[arg-type]
+    raise InputError(f"{name} must be a finite number, up to ±{LARGEST:g}; got {shown(value)}.")

@@ -17,6 +17,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from privfield.checks import shown
 from privfield.errors import InputError
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # a fixed time stamp: equal values give equal bytes
@@ -70,16 +71,25 @@ def csv_bytes(rows: Iterable[Iterable[object]]) -> bytes:
     return text.getvalue().encode()
 
 
-def check_target(path: object) -> Path:
-    """A path at which a file can be made, or an `InputError`."""
+def check_path(path: object) -> Path:
+    """What names a file, or an `InputError`."""
     if not isinstance(path, str | os.PathLike):
         raise InputError(f"path must be a file name; got {type(path).__name__}.")
-    target = Path(path)
+    return Path(path)
+
+
+def check_target(path: object) -> Path:
+    """A path at which a file can be made, or an `InputError`."""
+    target = check_path(path)
     if "\0" in str(target):
         raise InputError(f"path: {str(target)!r} is no file name.")
-    if not target.parent.is_dir():
+    try:
+        has_folder, is_folder = target.parent.is_dir(), target.is_dir()
+    except OSError:  # the name is too long
+        raise InputError(f"path: {shown(str(target))} is no file name.") from None
+    if not has_folder:
         raise InputError(f"path: the folder {str(target.parent)!r} does not exist.")
-    if target.is_dir():
+    if is_folder:
         raise InputError(f"path: {str(target)!r} is a folder; a file name is needed.")
     if is_ledger(target):
         raise InputError(f"path: {str(target)!r} {KEPT}")
@@ -176,6 +186,7 @@ def _read(archive: zipfile.ZipFile, name: str) -> bytes:
 
 def read_bytes(path: str | os.PathLike[str]) -> bytes:
     """The bytes of a file, or an `InputError` that says why there are none."""
+    check_path(path)
     try:
         return Path(path).read_bytes()
     except FileNotFoundError:

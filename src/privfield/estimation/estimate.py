@@ -235,6 +235,8 @@ def check_method(method: object, options: Mapping[str, Any]) -> None:
     """Refuse a method or option that does not exist; learners ask before they spend anything."""
     if not isinstance(method, str) or method not in _OPTIONS:
         raise InputError(f"method must be one of {', '.join(map(repr, _OPTIONS))}; got {method!r}.")
+    if not isinstance(options, Mapping):
+        raise InputError(f"options must be a dict of names; got {type(options).__name__}.")
     for name in options:
         if name not in _OPTIONS[method]:
             legal = ", ".join(_OPTIONS[method]) or "none"

@@ -12,6 +12,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from privfield.checks import LARGEST, shown
 from privfield.errors import InputError
 from privfield.estimation.trajectories import check_trajectory, polynomial_from_trajectory
 from privfield.mechanisms.frank_wolfe.polynomial import parities
@@ -113,9 +114,11 @@ def check_threshold(threshold: object) -> float | None:
     """How large a coefficient must be to count, or None for the default."""
     if threshold is None:
         return None
-    if exact(threshold, "threshold") < 0:
-        raise InputError(f"threshold must not be negative; got {threshold}.")
-    return float(exact(threshold, "threshold"))
+    number = exact(threshold, "threshold")
+    if not 0 <= number <= LARGEST:
+        told = shown(threshold)
+        raise InputError(f"threshold must not be negative, nor above {LARGEST:g}; got {told}.")
+    return float(number)
 
 
 def _holds_one(monomial: Monomial, maximal: dict[Monomial, float]) -> bool:

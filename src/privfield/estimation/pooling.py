@@ -53,8 +53,12 @@ def pool(sites: Sequence[Any], *, names: Sequence[str] | None = None, overlap: b
     With `overlap` a person may be in all of them, and the costs add up. `names` are the sites'.
     """
     releases = [_release(site, number) for number, site in enumerate(_several(sites), 1)]
-    labels = [f"site {n}" for n in range(1, len(releases) + 1)] if names is None else [*names]
-    if len(labels) != len(releases):
+    labels = [f"site {n}" for n in range(1, len(releases) + 1)]
+    if names is not None:
+        if isinstance(names, str) or not isinstance(names, Sequence):
+            raise InputError(f"names must list those of the sites; got {type(names).__name__}.")
+        labels = [*names]
+    if len(labels) != len(releases) or not all(isinstance(each, str) for each in labels):
         raise InputError(f"names must name each of {len(releases)} sites; got {len(labels)}.")
     pooled = merged(releases, overlap)
     schema = _common_schema(sites)

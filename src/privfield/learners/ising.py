@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privfield.checks import check_declared_rows, check_one_of
+from privfield.checks import check_declared_rows, check_one_of, check_rng, is_word, shown
 from privfield.data.signs import check_variables
 from privfield.data.sources.find import SignArray
 from privfield.errors import InputError
@@ -26,6 +27,7 @@ from privfield.privacy.terms import Terms
 from privfield.schema import Schema
 
 _NO_LINK = 0.01
+_LEAST_WIDTH = Fraction(1, 10**6)
 _NOTHING_SHOWS = (
     f"All weights are below {_NO_LINK:g}: nothing stood out from what noise and chance do among so "
     "many pairs. That does not mean that there are no links: more records, fewer variables or a "
@@ -118,9 +120,11 @@ class IsingLearner(Learner):
         """Refuse, before anything is charged, what is wrong in any method."""
         check_budget(self.budget)
         check_one_of(self.method, "method", METHODS)
-        if not 0 < exact(self.width, "width") <= 1000:
-            raise InputError(f"width must lie above 0 and not above 1000; got {self.width}.")
-        if self.calibration not in ("proved", "as-printed"):
+        if self.rng is not None:  # it is for the estimate, after the charge
+            check_rng(self.rng)
+        if not _LEAST_WIDTH <= exact(self.width, "width") <= 1000:
+            raise InputError(f"width must lie between 1e-6 and 1000; got {shown(self.width)}.")
+        if not is_word(self.calibration, ("proved", "as-printed")):
             raise InputError(
                 f"calibration must be 'proved' or 'as-printed'; got {self.calibration!r}."
             )

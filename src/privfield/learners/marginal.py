@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Self
 
-from privfield.checks import check_one_of
+from privfield.checks import check_max_bytes, check_one_of, is_word, shown
 from privfield.errors import InputError
 from privfield.estimation.estimate import check_method, estimate
 from privfield.inference.contraction.plan import (
@@ -21,6 +21,7 @@ from privfield.learners.base import Learner, attach_card, result
 from privfield.mechanisms.edges.mechanism import check_number, pair_weights, select_edges
 from privfield.mechanisms.edges.schedule import candidate_pairs
 from privfield.mechanisms.edges.selection import Selection
+from privfield.mechanisms.graphs.structure import check_min_weight
 from privfield.mechanisms.tables.measurements import Measurements
 from privfield.mechanisms.tables.mechanism import measure
 from privfield.models.mrf import MarkovRandomField
@@ -146,13 +147,13 @@ class MarginalLearner(Learner):
     def _check(self) -> Schema:
         schema = self._schema()
         check_budget(self.budget)
-        check_method(self.method, self.options or {})
+        check_method(self.method, {} if self.options is None else self.options)
+        if self.min_weight is not None:
+            check_min_weight(self.min_weight)
         if self.method == "cgm" and isinstance(self.budget, NonPrivate):
             raise InputError("method='cgm' needs noisy tables; with NON_PRIVATE use 'naive-mle'.")
-        number = isinstance(self.max_bytes, int | float) and not isinstance(self.max_bytes, bool)
-        if not number or not self.max_bytes > 0:
-            raise InputError(f"max_bytes must be a number above 0; got {self.max_bytes!r}.")
-        if self.inference not in ("exact", "loopy"):
+        check_max_bytes(self.max_bytes)
+        if not is_word(self.inference, ("exact", "loopy")):
             raise InputError(f"inference must be 'exact' or 'loopy'; got {self.inference!r}.")
         check_one_of(self.structure, "structure", _STRUCTURES)
         return schema
@@ -225,9 +226,11 @@ class MarginalLearner(Learner):
             else:
                 way = self._choose(data, schema)
             return [*combinations(schema.names, 2)] or alone if way == "tables" else way
-        if isinstance(self.cliques, str) or not isinstance(self.cliques, Sequence):
+        listed = isinstance(self.cliques, Sequence) and not isinstance(self.cliques, str)
+        if not listed or not all(isinstance(each, Iterable) for each in self.cliques):
             raise InputError(
-                f"cliques must be a list or 'all-pairs', 'learn' or 'auto'; got {self.cliques!r}."
+                "cliques must be a list or 'all-pairs', 'learn' or 'auto'; "
+                f"got {shown(self.cliques)}."
             )
         return [tuple(clique) for clique in self.cliques]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Self
 
+from privfield.checks import check_max_bytes, is_word
 from privfield.errors import InputError
 from privfield.estimation.trajectories import pairwise_from_trajectory
 from privfield.inference.contraction.plan import DEFAULT_MAX_BYTES
@@ -56,12 +57,13 @@ class PairwiseLearner(Learner):
         """Measure, which is charged, and estimate the model."""
         self._forget()
         schema = self._schema()
-        if self.method not in ("auto", "frank-wolfe", "tables"):
+        if not is_word(self.method, ("auto", "frank-wolfe", "tables")):
             raise InputError(
                 f"method must be 'auto', 'frank-wolfe' or 'tables'; got {self.method!r}."
             )
         check_geometry(self.geometry)
         check_width(self.width)
+        check_max_bytes(self.max_bytes)
         if self.calibration != "proved" and self.method != "frank-wolfe":
             raise InputError(
                 f'calibration={self.calibration!r} goes with method="frank-wolfe"; got '

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from privfield.checks import check_one_of, check_rng, finite_number
+from privfield.checks import check_one_of, check_rng, finite_number, is_word
 from privfield.errors import InputError
 from privfield.learners.base import Learner, attach_card, result
 from privfield.models.base import check_count
@@ -154,7 +154,7 @@ class PeerEffect(Learner):
             raise InputError(f"guess must lie in [0, bound]; got {self.guess}.")
         if self.prevalence is not None and not 0 < finite_number(self.prevalence, "prevalence") < 1:
             raise InputError(f"prevalence must lie between 0 and 1; got {self.prevalence}.")
-        if self.calibration not in ("tight", "as-printed"):
+        if not is_word(self.calibration, ("tight", "as-printed")):
             raise InputError(
                 f"calibration must be 'tight' or 'as-printed'; got {self.calibration!r}."
             )

@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
+from privfield.checks import is_word
 from privfield.data.signs import check_variables
 from privfield.errors import InputError
 from privfield.estimation.parities import check_threshold, polynomial_from_parities
 from privfield.estimation.trajectories import polynomial_from_trajectory
 from privfield.learners.base import Learner, attach_card, result
+from privfield.mechanisms.frank_wolfe.mechanism import check_width
 from privfield.mechanisms.frank_wolfe.polynomial import PolynomialFrankWolfe
 from privfield.mechanisms.frank_wolfe.trajectory import Trajectory
 from privfield.mechanisms.parities.answers import ParityAnswers
@@ -115,13 +117,13 @@ class PolynomialLearner(Learner):
         if self.queries != "auto" or odd or isinstance(self.budget, NonPrivate):
             return self.queries
         schema = variables if self.schema is None else self.schema
-        study: dict[str, Any] = {"order": order, "width": float(self.width)}
+        study: dict[str, Any] = {"order": order, "width": float(check_width(self.width))}
         return self._best(data, schema, _QUERIES[1:4], model="polynomial", **study)
 
     def _check(self) -> None:
-        if self.objective not in ("l1", "linf"):
+        if not is_word(self.objective, ("l1", "linf")):
             raise InputError(f"objective must be 'l1' or 'linf'; got {self.objective!r}.")
-        if self.queries not in _QUERIES:
+        if not is_word(self.queries, _QUERIES):
             raise InputError(
                 f"queries must be one of {', '.join(map(repr, _QUERIES))} (objective='l1' asks "
                 f"none); got {self.queries!r}."

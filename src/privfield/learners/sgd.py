@@ -9,7 +9,7 @@ from fractions import Fraction
 from itertools import combinations
 from typing import Any, Self
 
-from privfield.checks import check_declared_rows
+from privfield.checks import check_declared_rows, is_word
 from privfield.errors import InputError
 from privfield.estimation.trajectories import mrf_from_sgd
 from privfield.learners.base import Learner, attach_card, result
@@ -90,7 +90,7 @@ class SGDLearner(Learner):
         return self
 
     def _cliques(self, schema: Schema) -> tuple[tuple[str, ...], ...]:
-        if self.cliques == "all-pairs":
+        if is_word(self.cliques, ("all-pairs",)):
             alone: list[tuple[str, ...]] = [(name,) for name in schema.names]
             return tuple(combinations(schema.names, 2)) or tuple(alone)
         if isinstance(self.cliques, str):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privfield.checks import check_rng, check_whole
+from privfield.checks import check_rng, check_whole, is_word, shown
 from privfield.errors import InputError
 from privfield.html import table_html
 from privfield.inference.factors import Factors, Table
@@ -182,13 +182,13 @@ class Model(ABC):
         return codes.astype(np.uint16 if wide else np.uint8)
 
     def _sample_codes(self, n: int, rng: np.random.Generator, method: str) -> NDArray[Any]:
-        if method in ("balanced", "independent"):
+        if is_word(method, ("balanced", "independent")):
             from privfield.inference.rows import sample_states
 
             self._exact.log_partition  # noqa: B018 - refuses models without a possible state
             plan, tables = self._exact.plan, self._exact.factors.tables
             return sample_states(plan, tables, n, rng, balanced=method == "balanced")
-        if method == "gibbs":
+        if is_word(method, ("gibbs",)):
             from privfield.inference.sampling import sample_gibbs
 
             result = sample_gibbs(self.factors, n, rng)
@@ -196,7 +196,9 @@ class Model(ABC):
                 warnings.warn(f"Gibbs sampling: {' '.join(result.messages)}", stacklevel=3)
             assert result.states is not None
             return result.states
-        raise InputError(f"method must be 'balanced', 'independent' or 'gibbs'; got {method!r}.")
+        raise InputError(
+            f"method must be 'balanced', 'independent' or 'gibbs'; got {shown(method)}."
+        )
 
     def loopy(self, **options: Any) -> LoopyResult:
         """Approximate marginals and log Z by loopy belief propagation, with its convergence."""

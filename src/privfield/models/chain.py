@@ -29,6 +29,7 @@ from privfield.models.solution import Solution
 from privfield.schema import Schema, level_text
 from privfield.words import counted
 
+_LONGEST = 100_000  # sequences as a model of their states
 _ROUNDING = 1e-9  # how far probabilities may be from adding up to 1
 
 
@@ -149,7 +150,7 @@ class ChainModel:
 
     def to_mrf(self, length: int) -> MarkovRandomField:
         """Sequences of that length as a `MarkovRandomField` over the variables t1, t2, …"""
-        check_whole(length, "length")
+        check_whole(length, "length", 1, _LONGEST)
         names = [f"t{step}" for step in range(1, int(length) + 1)]
         with np.errstate(divide="ignore"):
             first, step = np.log(self.initial), np.log(self.transition)

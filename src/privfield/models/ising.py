@@ -15,7 +15,7 @@ from privfield.errors import InputError
 from privfield.inference.factors import Factors, Table
 from privfield.models.base import Model, log_scores, set_fields
 from privfield.models.saving import Arrays, Header, stored_floats, stored_stamp, stored_texts
-from privfield.schema import Schema, spin_names
+from privfield.schema import Schema, check_schema, spin_names
 from privfield.stamps import stamped
 from privfield.words import counted
 
@@ -122,7 +122,7 @@ class IsingModel(SpinModel):
         p = len(matrix)
         vector = np.zeros(p) if field is None else finite_array(field, "field", (p,))
         matrix.flags.writeable = vector.flags.writeable = False
-        own = spin_names(names if schema is None else schema.names, p)
+        own = spin_names(names if schema is None else check_schema(schema).names, p)
         set_fields(self, weights=matrix, field=vector, names=own, stamp=stamp)
         if schema is not None:
             if set(schema.shape) != {2} or schema.forbidden:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfield.algebra.couplings import read_couplings
-from privfield.checks import check_rng, finite_number
+from privfield.checks import check_rng, finite_number, is_word
 from privfield.errors import InputError
 from privfield.inference.factors import Factors
 from privfield.models.base import check_count, set_fields
@@ -96,9 +96,9 @@ class NetworkIsing(SpinModel):
 
         A warning says when the chains did not agree; `simulate` gives all diagnostics.
         """
-        if method == "auto":
+        if is_word(method, ["auto"]):
             method = "independent" if self.couplings.shape[0] <= _SMALL else "chains"
-        if method != "chains":
+        if not is_word(method, ["chains"]):
             return super().sample(n, rng, method, labels)
         result = self.simulate(n, rng)
         if n and not result.converged:
@@ -120,7 +120,13 @@ class NetworkIsing(SpinModel):
 
     def statistic(self, outcomes: Any) -> NDArray[np.float64]:
         """H = σᵀJσ of one outcome vector or of each row of several."""
-        states = np.atleast_2d(np.where(np.asarray(outcomes) > 0, 1.0, -1.0))
+        try:
+            values = np.asarray(outcomes)
+        except ValueError:  # lists of unequal length
+            values = np.array("")
+        if values.dtype.kind not in "biuf":
+            raise InputError("outcomes must be an array of numbers: above 0 is +1.")
+        states = np.atleast_2d(np.where(values > 0, 1.0, -1.0))
         if states.shape[1] != self.couplings.shape[0]:
             raise InputError(
                 f"outcomes must have {self.couplings.shape[0]} columns; got {states.shape[1]}."

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privfield.checks import finite_array
+from privfield.checks import finite_array, length_of
 from privfield.errors import InputError
 from privfield.inference.factors import Factors, Table
 from privfield.models.base import Model, set_fields
@@ -64,8 +64,9 @@ class OrdinalModel(Model):
         if scores is None:
             scores = [np.linspace(-1, 1, size) for size in shape]
         for name, given in (("thresholds", thresholds), ("scores", scores)):
-            if len(given) != p:
-                raise InputError(f"{name} must be {p}, one for each variable; got {len(given)}.")
+            if length_of(given) != p:
+                many = length_of(given) or 0
+                raise InputError(f"{name} must be {p}, one for each variable; got {many}.")
         found = [
             tuple(
                 finite_array(each, f"{name} of {variable!r}", (size,))

@@ -19,6 +19,8 @@ from privfield.models.saving import Arrays, Header, stored_floats, stored_stamp,
 from privfield.schema import spin_names
 from privfield.words import counted
 
+_MOST_VARIABLES = 1_000_000
+
 Monomial = tuple[int, ...]
 
 _LARGEST_ORDER = 24
@@ -46,7 +48,7 @@ class PolynomialMRF(SpinModel):
         *,
         stamp: str | None = None,
     ) -> None:
-        check_whole(size, "size")
+        check_whole(size, "size", 1, _MOST_VARIABLES)
         if not isinstance(coefficients, Mapping):
             raise InputError("coefficients must map tuples of variable positions to numbers.")
         found: dict[Monomial, float] = {}

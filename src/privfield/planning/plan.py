@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
-from privfield.checks import check_whole
+from privfield.checks import MOST_ROWS, check_whole
 from privfield.errors import InputError
 from privfield.html import table_html
 from privfield.mechanisms.forecasting.calls import budget_call
@@ -70,7 +70,7 @@ def plan(
     >>> p.recommended.name, p.verdict
     ('moments', 'Privacy costs about as much as sampling error.')
     """
-    check_whole(sites, "sites", 1)
+    sites = check_whole(sites, "sites", 1, MOST_ROWS)
     study = check_study(
         schema_or_shape,
         n,

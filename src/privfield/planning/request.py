@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from privfield.checks import check_bytes, check_one_of
+from privfield.checks import check_bytes, check_one_of, length_of, shown
 from privfield.data.network.read import read_network
 from privfield.data.sequences.read import StateSet
 from privfield.errors import InputError
@@ -124,7 +124,7 @@ def check_schema(given: object) -> Schema:
     else:
         if isinstance(given, int | np.integer) and not isinstance(given, bool):
             given = [2] * max(0, min(int(given), _MOST_VARIABLES + 1))
-        if isinstance(given, str | bytes) or not isinstance(given, list | tuple | np.ndarray):
+        if not isinstance(given, list | tuple | np.ndarray) or length_of(given) is None:
             raise InputError(
                 "schema_or_shape must be a pf.Schema, a list of numbers of levels or a number of "
                 f"two-level variables; got {type(given).__name__}."
@@ -213,10 +213,10 @@ def _check_adjacency(adjacency: object, kind: str) -> Adjacency:
 
 
 def _between(value: object, name: str, low: float, high: float) -> float:
-    number = float(exact(value, name))
+    number = exact(value, name)
     if not low <= number <= high:
-        raise InputError(f"{name} must lie between {low:g} and {high:g}; got {value}.")
-    return number
+        raise InputError(f"{name} must lie between {low:g} and {high:g}; got {shown(value)}.")
+    return float(number)
 
 
 def _between_or_none(value: object, name: str, low: float, high: float) -> float | None:

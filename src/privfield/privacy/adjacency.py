@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from privfield.checks import check_one_of
 from privfield.errors import InputError
 
 
@@ -21,11 +22,8 @@ class Adjacency(StrEnum):
     @classmethod
     def parse(cls, value: object) -> Adjacency:
         """The adjacency of that name, or an `InputError` that lists the legal ones."""
-        try:
-            return cls(value)  # type: ignore[arg-type]
-        except ValueError:
-            legal = ", ".join(repr(member.value) for member in cls)
-            raise InputError(f"adjacency must be one of {legal}; got {value!r}.") from None
+        check_one_of(value, "adjacency", [member.value for member in cls])
+        return cls(str(value))
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from privfield.privacy.gaussian_curve import gaussian_epsilon_for, gaussian_rho_
 from privfield.privacy.rounding import Number, exact, float_above, float_below
 
 _LEAST, _MOST = Fraction(1, 10**100), Fraction(10**9)  # beyond, no mechanism could be calibrated
+_MOST_COST = Fraction(10**100)  # many of the largest budgets together
 PI = Fraction(355, 113)  # and a little more: ε-DP is as noise of μ²/2 = πε²/4
 
 
@@ -73,7 +74,7 @@ class Budget(ABC):
 
     def split(self, weights: Sequence[Number]) -> list[Self]:
         """Parts in proportion to the weights; together they are exactly this budget."""
-        if not isinstance(weights, Iterable):
+        if not isinstance(weights, Iterable) or getattr(weights, "shape", (0,)) == ():
             raise InputError(f"weights must be a sequence; got {type(weights).__name__}.")
         shares = [exact(weight, "weights") for weight in weights]
         if not shares or min(shares) <= 0:
@@ -322,9 +323,15 @@ class Cost(_Rho, _Delta):
         gaussian: Number | None = None,
     ) -> None:
         given = {"rho": rho, "delta": delta, "epsilon": epsilon, "gaussian": gaussian}
-        known = {name: exact(v, f"Cost: {name}") for name, v in given.items() if v is not None}
+        known = {
+            name: exact(v, f"Cost: {name}")
+            for name, v in given.items()
+            if v is not None or name in ("rho", "delta")
+        }
         if min(known.values()) < 0:
             raise InputError("Cost: rho, delta, epsilon and gaussian must not be negative.")
+        if max(known.values()) > _MOST_COST:  # floats show them
+            raise InputError("Cost: rho, delta, epsilon and gaussian must be at most 1e100.")
         if gaussian is None and known["delta"] == 0:
             if known["rho"] == 0:
                 known["gaussian"] = Fraction(0)
@@ -464,7 +471,7 @@ def budget_from_json(data: Any) -> Budget:
 
 def check_budget(budget: object, name: str = "budget") -> Budget | NonPrivate:
     """The budget itself, or an `InputError` that says what is legal."""
-    if isinstance(budget, Budget | NonPrivate):
+    if isinstance(budget, Budget | NonPrivate) and not isinstance(budget, Cost):
         return budget
     raise InputError(
         f"{name} must be pf.PureDP, pf.ZCDP or pf.ApproxDP (or pf.NON_PRIVATE for study); "

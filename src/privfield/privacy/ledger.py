@@ -154,9 +154,12 @@ class Ledger:
                 f"adjacency: this ledger is for {self.adjacency} releases; got {str(adjacency)!r}. "
                 "One data set needs one notion of neighbours."
             )
+        if claim is not None and not isinstance(claim, Budget):
+            raise InputError(f"claim must be a budget or None; got {type(claim).__name__}.")
         if claim is not None and not cost <= claim:
             raise InputError(f"claim: a cost of {cost} does not keep {claim}.")
-        _check_text(job="x" if job is None else job, what=what, unit=unit, request=request or "x")
+        said = "x" if isinstance(request, str) and not request else request
+        _check_text(job="x" if job is None else job, what=what, unit=unit, request=said)
         name = job or uuid.uuid4().hex
         also = claim.to_json() if isinstance(claim, ApproxDP) else None
         row = (what, json.dumps(cost.to_json()), json.dumps(also), unit, request)
@@ -205,6 +208,7 @@ class Ledger:
 
     def result(self, job: str) -> bytes | None:
         """What that job released, if it got so far."""
+        _check_text(job=job)
         with self._transaction("read") as db:
             row = db.execute("SELECT data FROM results WHERE job = ?", (job,)).fetchone()
             check_sealed(db, "result", job, row is not None)
@@ -216,6 +220,7 @@ class Ledger:
         If another process finished the same job first, that is its stored result: one charge,
         one draw of noise.
         """
+        _check_text(job=job)
         with self._transaction("write") as db:
             bring_up_to_date(db)
             if db.execute("SELECT 1 FROM charges WHERE job = ?", (job,)).fetchone() is None:

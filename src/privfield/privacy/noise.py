@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from privfield.checks import check_level, shown
 from privfield.errors import InputError
 from privfield.privacy.adjacency import Sensitivity
 from privfield.privacy.budgets import PI, ZCDP, ApproxDP, Budget, GaussianDP, NonPrivate, PureDP
@@ -56,8 +57,7 @@ class NoiseLaw:
 
     def margin(self, level: float = 0.95) -> float:
         """The smallest m such that the noise lies within ±m with at least that probability."""
-        if not 0 < level < 1:
-            raise InputError(f"level must lie between 0 and 1; got {level}.")
+        check_level(level)
         steps = self.scale / self.grid
         if self.name == "none":
             return 0.0
@@ -227,7 +227,7 @@ def check_law(name: object, scale: float) -> None:
 
 def check_noise(noise: object) -> str:
     """The kind of noise asked for, or an `InputError`; all noise on counts is discrete."""
-    kind = noise.removeprefix("discrete-") if isinstance(noise, str) else noise
+    kind = noise.removeprefix("discrete-") if isinstance(noise, str) else ""
     if kind not in ("auto", "laplace", "gaussian"):
-        raise InputError(f"noise must be 'auto', 'laplace' or 'gaussian'; got {noise!r}.")
-    return str(kind)
+        raise InputError(f"noise must be 'auto', 'laplace' or 'gaussian'; got {shown(noise)}.")
+    return kind

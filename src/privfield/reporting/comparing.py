@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from privfield._version import __version__
-from privfield.checks import check_level, check_rng
+from privfield.checks import check_level, check_rng, shown
 from privfield.errors import InputError
 from privfield.estimation.estimate import estimate
 from privfield.estimation.items.edges import ItemUncertainty
@@ -149,9 +149,9 @@ def compare(
     """
     check_level(level)
     check_negligible(negligible)
-    own = tuple(names)
+    own = tuple(names) if isinstance(names, Sequence) else ()
     if len(own) != 2 or not all(isinstance(each, str) and each for each in own):
-        raise InputError(f"names must be two names for the groups; got {names!r}.")
+        raise InputError(f"names must be two names for the groups; got {shown(names)}.")
     random = None if rng is None else check_rng(rng)
     one, two = (estimate(each) if isinstance(each, Released) else each for each in (first, second))
     laws = _law(one, "first"), _law(two, "second")

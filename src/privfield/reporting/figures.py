@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privfield.checks import check_level
+from privfield.checks import check_level, is_word, shown
 from privfield.errors import InputError
 from privfield.estimation.uncertainty.counted import MarginalInterval
 from privfield.estimation.uncertainty.strengths import NEGLIGIBLE
@@ -41,8 +41,8 @@ def plot_model(
     "network" shows edges by sign, strength and verdict as in a report, "marginals" the share of
     each level with its interval. A model that is NOT PRIVATE says so in its figures.
     """
-    if kind not in ("network", "marginals"):
-        raise InputError(f"kind must be 'network' or 'marginals'; got {kind!r}.")
+    if not is_word(kind, ("network", "marginals")):
+        raise InputError(f"kind must be 'network' or 'marginals'; got {shown(kind)}.")
     check_level(level)
     form = _format(path)
     if isinstance(model, NetworkIsing):

@@ -76,6 +76,8 @@ def build_page(
 ) -> str:
     """The text of the page."""
     card = getattr(model, "card", None) if card is None else card
+    if not isinstance(card, Card | None):
+        raise InputError(f"card must be a pf.Card or None; got {type(card).__name__}.")
     if measurements is None:
         measurements = getattr(model, "measurements", None)
     if isinstance(model, ChainModel):

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import re
+import math
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -70,7 +72,7 @@ def read_codebook(
     What SPSS or Stata label is a scale if all are `ordered`; codes that mean no answer are no part
     of it, whatever their label.
     """
-    if not Path(path).is_file():
+    if not os.path.isfile(path):
         raise InputError(f"path: there is no file {path!r}.")
     if path.lower().endswith(SURVEYS):
         return _survey_columns(survey_metadata(path), ordered, no_answers)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from privfield.errors import InputError
-from privfield.files import write_bytes
+from privfield.files import check_path, write_bytes
 from privfield.html import table_html
 from privfield.schema.codebook import Column, read_codebook
 from privfield.schema.toml import parse, render
@@ -158,6 +158,8 @@ class Schema:
         Forbidden combinations that the evidence decides are settled; evidence that is itself
         forbidden is an error.
         """
+        if not isinstance(evidence, Mapping):
+            raise InputError("evidence must map variables to levels.")
         known = {
             name: self[name].levels[self[name].code(level)] for name, level in evidence.items()
         }
@@ -230,7 +232,7 @@ class Schema:
 
         No record is read. Columns are left out of which it does not say what they may hold.
         """
-        columns, _ = read_codebook(os.fspath(path))
+        columns, _ = read_codebook(str(check_path(path)))
         known = [column for column in columns if column.levels]
         if not known:
             raise InputError(f"path: {str(path)!r} says of no column what it may hold.")
@@ -251,6 +253,7 @@ class Schema:
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Schema:
         """Read a schema from a TOML file."""
+        check_path(path)
         try:
             text = Path(path).read_text(encoding="utf-8-sig")
         except FileNotFoundError:

@@ -130,6 +130,8 @@ def _list(items: Any) -> str:
 
 def parse(text: str, source: str) -> dict[str, Any]:
     """What the text of a schema file says, as arguments of `Schema`; `source` names the file."""
+    if not isinstance(text, str):
+        raise InputError(f"text must be that of a schema file; got {type(text).__name__}.")
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

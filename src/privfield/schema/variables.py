@@ -180,9 +180,25 @@ def level_text(level: object) -> str:
     if isinstance(level, float) and math.isfinite(level):
         return number_text(level)
     item = getattr(level, "item", None)  # numpy scalars
-    if item is not None:
-        return level_text(item())
+    if item is not None and getattr(level, "size", 1) == 1:
+        plain = item()
+        if type(plain) is not type(level):  # extended precision stays what it is
+            return level_text(plain)
     raise InputError(f"a level must be text, a number or true/false; got {type(level).__name__}.")
+
+
+def _index(name: str, given: Any) -> int:
+    try:
+        return operator.index(given)
+    except TypeError:  # a class, or an array of one object
+        raise _no_variable(name, given) from None
+
+
+def _no_variable(name: str, given: object) -> InputError:
+    return InputError(
+        f"Schema: {name!r} must be a list of levels, pf.Ordered, pf.Bins or a number of "
+        f"levels; got {type(given).__name__}."
+    )
 
 
 def make_variable(
@@ -206,16 +222,13 @@ def make_variable(
         and not isinstance(given, bool)
         and not getattr(given, "shape", ())
     ):
-        given = operator.index(given)
+        given = _index(name, given)
         _check_size(name, given)
         kind, levels = "number", tuple(str(code) for code in range(given))
     elif isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping | Set):
         kind, levels = "levels", tuple(level_text(level) for level in given)
     else:
-        raise InputError(
-            f"Schema: {name!r} must be a list of levels, pf.Ordered, pf.Bins or a number of "
-            f"levels; got {type(given).__name__}."
-        )
+        raise _no_variable(name, given)
     _check_size(name, len(levels))
     elsewhere, has_gap = _elsewhere(kind, levels), name in gaps
     if has_gap:
@@ -281,13 +294,14 @@ def spin_names(names: Sequence[str] | None, size: int) -> tuple[str, ...]:
     """The given names, or x0, x1, …"""
     if names is None:
         return tuple(f"x{i}" for i in range(size))
-    if isinstance(names, str) or not isinstance(names, Iterable):
+    listed = isinstance(names, Iterable) and getattr(names, "shape", (0,)) != ()
+    if isinstance(names, str) or not listed:
         raise InputError(f"names must be {size} different names; got {type(names).__name__}.")
     found = tuple(names)
+    for name in found[: size + 1]:
+        check_name(name, "names: each")
     if len(found) != size or len(set(found)) < size:
         raise InputError(f"names must be {size} different names; got {len(found)}.")
-    for name in found:
-        check_name(name, "names: each")
     return found
 
 

@@ -50,7 +50,7 @@ def _read_covariate(name: str, given: Any, network: PublicNetwork) -> Covariate:
         if isinstance(given, Mapping):
             given = [given[node] for node in network.names]
         values = np.asarray(given, dtype=np.float64)
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, OverflowError):
         values = np.full(0, np.nan)
     if values.shape != (network.nodes,) or not np.isfinite(values).all():
         raise InputError(

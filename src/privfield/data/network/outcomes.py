@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privfield.checks import is_word
 from privfield.data.sources.base import dtype_text
 from privfield.errors import InputError
 from privfield.schema import Schema, check_schema
@@ -26,7 +27,7 @@ MISSING = ("error", "ignore", "negative")
 
 def check_missing(missing: object) -> str:
     """The rule for nodes without an outcome, or an `InputError`."""
-    if missing not in MISSING:
+    if not is_word(missing, MISSING):
         raise InputError(f"missing must be 'error', 'ignore' or 'negative'; got {missing!r}.")
     return str(missing)
 
@@ -70,7 +71,7 @@ def positive_values(schema: Schema | None, positive: Any = None) -> str | list[s
         listed = positive if isinstance(positive, list | tuple | set | frozenset) else [positive]
         try:
             found = sorted({_comparable(value) for value in listed} - {""})
-        except (InputError, ArithmeticError, UnicodeError):
+        except (ValueError, ArithmeticError):
             found = []
         if not found:
             raise InputError('positive must name values that are positive, such as ["yes"].')

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from privfield.algebra.couplings import read_couplings
+from privfield.checks import check_one_of
 from privfield.data.network.public import PublicNetwork, quantise
 from privfield.errors import InputError
 
@@ -114,10 +115,7 @@ def _from_matrix(graph: Any) -> tuple[Any, tuple[Hashable, ...], tuple[str, ...]
 
 def check_scaling(scaling: object) -> str:
     """The name of a scaling, or an `InputError` that lists them."""
-    if scaling not in SCALINGS:
-        raise InputError(
-            f"scaling must be one of {', '.join(map(repr, SCALINGS))}; got {scaling!r}."
-        )
+    check_one_of(scaling, "scaling", SCALINGS)
     return str(scaling)
 
 

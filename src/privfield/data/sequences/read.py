@@ -91,7 +91,7 @@ class SequenceSource:
         if _is_table(self.data):
             self._table  # noqa: B018 - checks names and types
         elif isinstance(self.data, np.ndarray):
-            if self.data.ndim != 2 and self.data.dtype.kind != "O":
+            if not self.data.ndim or (self.data.ndim != 2 and self.data.dtype.kind != "O"):
                 raise InputError(f"sequences: an array must be 2-D; it has {self.data.ndim} axes.")
             if self.data.dtype.kind not in "biufOUST" or isinstance(self.data, np.ma.MaskedArray):
                 raise InputError(

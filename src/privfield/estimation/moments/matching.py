@@ -21,7 +21,7 @@ from itertools import count
 
 import numpy as np
 
-from privfield.checks import check_rng
+from privfield.checks import check_rng, is_word
 from privfield.errors import InputError
 from privfield.estimation.moments.exact import ExactMoments, fits
 from privfield.estimation.moments.matched import Matched, check
@@ -67,7 +67,7 @@ def match_moments(
     """
     if not isinstance(moments, Moments):
         raise InputError(f"moments must come from measure_moments; got {type(moments).__name__}.")
-    if method not in ("auto", "exact", "sampled"):
+    if not is_word(method, ("auto", "exact", "sampled")):
         raise InputError(f"method must be 'auto', 'exact' or 'sampled'; got {method!r}.")
     generator = check_rng(rng)
 

@@ -32,6 +32,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
+from privfield.checks import is_word, shown
 from privfield.errors import InputError
 from privfield.estimation.tables.naive import maximum_likelihood
 from privfield.estimation.tables.observed import Observed, observe
@@ -115,8 +116,8 @@ def cgm(
 
 def check_cgm(iterations: object = None, e_step: object = "dual", damping: object = 0.1) -> None:
     """Refuse options that are out of range."""
-    if e_step not in get_args(EStep):
-        raise InputError(f"e_step must be 'dual' or 'nlbp'; got {e_step!r}.")
+    if not is_word(e_step, get_args(EStep)):
+        raise InputError(f"e_step must be 'dual' or 'nlbp'; got {shown(e_step)}.")
     if iterations is not None and (
         not isinstance(iterations, int) or isinstance(iterations, bool) or iterations < 1
     ):

@@ -84,7 +84,7 @@ def combine(estimates: Any, variances: Any, level: float = 0.95) -> Combined:
 def _numbers(given: Any, name: str) -> Table:
     try:
         found = np.asarray(given, np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InputError(f"{name} must be numbers, one per table.") from None
     if not np.isfinite(found).all():
         raise InputError(f"{name} must be finite numbers.")

@@ -64,6 +64,7 @@ from privfield.schema import Schema
 
 MOST_PARAMETERS = 2000  # beyond, simulating their covariance takes minutes
 _KNOWN_ERROR, _WIDE = 0.6, 4.0  # of a strength; prior variance of a coordinate in draws
+_MOST_DRAWS = 1_000_000
 _MOST_DRAWN = 0.25  # median error of strengths: beyond, intervals from draws were too short
 
 
@@ -235,7 +236,7 @@ class Uncertainty(Counted):
         others would be pulled towards zero farther than the draws scatter. Where little is known
         about most pairs, that is what happens, and there are no draws.
         """
-        check_whole(count, "count", 1)
+        check_whole(count, "count", 1, _MOST_DRAWS)
         random = check_rng(rng)
         k, h = self.judging.sites.k.copy(), self.judging.sites.h.copy()
         pairs: list[float] = []

@@ -10,6 +10,7 @@ from typing import Any, overload
 
 import numpy as np
 
+from privfield.checks import shown
 from privfield.errors import InputError
 from privfield.estimation.uncertainty.coordinates import Scope, contrasts
 from privfield.estimation.uncertainty.tails import erfc, normal_quantile
@@ -20,6 +21,7 @@ from privfield.stamps import Stamped, own_stamp, stamped
 from privfield.words import counted
 
 NEGLIGIBLE = 0.05
+_MOST_NEGLIGIBLE = 100.0  # no strength that can be told from infinite is above
 VERDICTS = ("clear", "uncertain", "absent", "not measured")
 USELESS = 5.0  # strengths beyond are no limits: odds ratios above e²⁰
 UNKNOWN = "no interval"
@@ -253,8 +255,8 @@ def judged(
 def check_negligible(value: object) -> float:
     """A strength that is too weak to matter, or an `InputError`."""
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not 0 <= value < math.inf:  # type: ignore[operator]
-        raise InputError(f"negligible must be a number from 0; got {value!r}.")
+    if not number or not 0 <= value <= _MOST_NEGLIGIBLE:  # type: ignore[operator]
+        raise InputError(f"negligible must be a number from 0 to 100; got {shown(value)}.")
     return float(value)  # type: ignore[arg-type]
 
 

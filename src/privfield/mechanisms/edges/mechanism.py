@@ -12,6 +12,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from privfield.algebra.contrasts import Scope
+from privfield.checks import check_max_bytes
 from privfield.data.table import open_table, row_key, unit_of, unit_weight, weight_grid
 from privfield.errors import InputError
 from privfield.estimation.tables.running_fit import RunningFit
@@ -303,9 +304,7 @@ def check_choice(
     schema: Schema, candidates: Sequence[Sequence[str]] | None, max_bytes: float
 ) -> tuple[tuple[Pair, ...], RoomForEdges]:
     """The pairs to choose from, and the room for them; refuses what leaves no choice."""
-    number = isinstance(max_bytes, int | float) and not isinstance(max_bytes, bool)
-    if not number or not max_bytes > 0:
-        raise InputError(f"max_bytes must be a number above 0; got {max_bytes!r}.")
+    check_max_bytes(max_bytes)
     if candidates is None:
         check_number(schema)
     pairs = candidate_pairs(schema.shape, _positions(schema, candidates))

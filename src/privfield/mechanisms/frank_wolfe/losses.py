@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privfield.checks import check_one_of
+from privfield.checks import check_one_of, is_word
 from privfield.errors import InputError
 
 _MOST_POINTS = 1 << 16
@@ -85,9 +85,9 @@ def find_loss(loss: object, most: float) -> Loss:
     """By name, or as given. "squared" is clipped at `most`, the largest residual there can be."""
     if isinstance(loss, Loss):
         return loss
-    if loss == "squared":
+    if is_word(loss, ("squared",)):
         return Loss("residual", at=(-most, most), slopes=(-most, most))
-    if loss not in LOSSES:
+    if not is_word(loss, LOSSES):
         legal = ", ".join(map(repr, (*LOSSES, "squared")))
         raise InputError(f"loss must be one of {legal}, or a pf.Loss; got {loss!r}.")
     return LOSSES[str(loss)]

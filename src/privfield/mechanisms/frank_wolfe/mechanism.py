@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from privfield.checks import check_declared_rows, check_whole_or_none
+from privfield.checks import check_declared_rows, check_whole_or_none, is_word
 from privfield.data.table import row_key, unit_weight
 from privfield.errors import InputError
 from privfield.mechanisms.forecasting.study import Study
@@ -88,7 +88,7 @@ class FrankWolfe(Mechanism[Trajectory]):
             )
 
     def _check_calibration(self) -> None:
-        if self.calibration not in ("proved", "as-printed"):
+        if not is_word(self.calibration, ("proved", "as-printed")):
             raise InputError(
                 f"calibration must be 'proved' or 'as-printed'; got {self.calibration!r}."
             )

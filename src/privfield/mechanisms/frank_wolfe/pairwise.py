@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privfield.checks import is_word
 from privfield.data.row_table import RowTable, codes_of
 from privfield.data.table import open_table, unit_of
 from privfield.errors import InputError
@@ -130,7 +131,7 @@ class PairwiseFrankWolfe(FrankWolfe):
 
 def check_geometry(geometry: object) -> None:
     """Refuse what is neither ball."""
-    if geometry not in ("group", "l1"):
+    if not is_word(geometry, ("group", "l1")):
         raise InputError(f"geometry must be 'group' or 'l1'; got {geometry!r}.")
 
 

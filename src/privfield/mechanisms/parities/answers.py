@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from privfield.checks import shown
 from privfield.errors import InputError
 from privfield.privacy.adjacency import Adjacency
 from privfield.privacy.budgets import Budget, NonPrivate
@@ -90,15 +91,19 @@ class ParityAnswers(Released):
 
     def answer(self, variables: Sequence[int]) -> float:
         """The estimate of Q of these different variables; 1 where there are none."""
-        chosen = tuple(sorted(variables)) if isinstance(variables, Collection) else None
-        if chosen == ():
+        try:
+            chosen = tuple(sorted(variables)) if isinstance(variables, Collection) else None
+            place = None if chosen == () else self._places.get(chosen, -1)
+        except (TypeError, ValueError):  # what is no position cannot be sorted or looked up
+            place = -1
+        if place is None:
             return 1.0
-        if chosen not in self._places:
+        if place < 0:
             raise InputError(
                 f"variables must be 0 to {self.order} different positions from 0 to "
-                f"{len(self.names) - 1}; got {variables!r}."
+                f"{len(self.names) - 1}; got {shown(variables)}."
             )
-        return float(self.answers[self._places[chosen]])
+        return float(self.answers[place])
 
     def as_dict(self) -> dict[tuple[int, ...], float]:
         """All answers by set of variables, with Q(∅) = 1."""

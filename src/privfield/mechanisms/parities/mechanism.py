@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Unpack, get_args
 
-from privfield.checks import check_declared_rows, check_whole_or_none
+from privfield.checks import check_declared_rows, check_whole_or_none, is_word
 from privfield.data.signs import check_variables
 from privfield.data.table import unit_of
 from privfield.errors import InputError
@@ -71,7 +71,7 @@ def measure_parities(
     terms = Terms.of(budget, unit_of(schema), **asked)
     labels = check_variables(data, schema, names)
     rows = None
-    if method == "auto" and terms.rows_are_public:
+    if is_word(method, ("auto",)) and terms.rows_are_public:
         rows = public_rows(data, schema or binary_schema(len(labels)))
     mechanism = parity_mechanism(
         *(terms, labels, order, method),
@@ -109,7 +109,7 @@ def parity_mechanism(
     With "auto" the public number of rows decides: `rows`, or the declared one.
     """
     degree = check_parity_order(order, len(names))
-    if method not in ("auto", *get_args(Method)):
+    if not is_word(method, ("auto", *get_args(Method))):
         raise InputError(
             f"method must be 'auto', 'gaussian', 'pmw', 'sepfem' or 'fem'; got {method!r}."
         )

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from privfield.checks import is_word
 from privfield.data.signs import open_signs
 from privfield.errors import InputError
 from privfield.mechanisms.forecasting.forecast import Forecast
@@ -98,7 +99,7 @@ class RegressionsAndParities(Mechanism[PolynomialPhases]):
                 f"query_options must be a dictionary of some of {', '.join(QUERY_OPTIONS)}; got "
                 f"{told!r}."
             )
-        if self.split not in ("shared", "printed"):
+        if not is_word(self.split, ("shared", "printed")):
             raise InputError(f"split must be 'shared' or 'printed'; got {self.split!r}.")
         if self.split == "printed" and not self.terms.rows_are_public:
             raise InputError(_PRINTED)

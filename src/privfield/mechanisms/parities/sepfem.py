@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privfield.checks import check_whole_or_none
+from privfield.checks import check_whole_or_none, is_word, shown
 from privfield.errors import InputError
 from privfield.mechanisms.parities.answers import Method, ParityAnswers, count_sets
 from privfield.mechanisms.parities.base import ParityRounds, ParitySums, small_signs
@@ -67,7 +67,7 @@ class PerturbedLeader(ParityRounds):
     oracle: str = "auto"
 
     def __post_init__(self) -> None:
-        if self.variant not in ("sepfem", "fem"):
+        if not is_word(self.variant, ("sepfem", "fem")):
             raise InputError(f"variant must be 'sepfem' or 'fem'; got {self.variant!r}.")
         super().__post_init__()
         choices = check_whole_or_none(self.choices, "choices", 1, MOST_CHOICES)
@@ -231,10 +231,10 @@ def check_perturbation(scale: object) -> float | None:
     """The scale of the linear terms, in units of one chosen query."""
     if scale is None:
         return None
-    number = float(exact(scale, "perturbation"))
+    number = exact(scale, "perturbation")
     if not 0 < number <= _MOST_PERTURBATION:
-        raise InputError(f"perturbation must be above 0 and at most 1,000,000; got {scale}.")
-    return number
+        raise InputError(f"perturbation must be above 0 and at most 1,000,000; got {shown(scale)}.")
+    return float(number)
 
 
 def default_perturbation(choices: int) -> float:

@@ -98,7 +98,7 @@ def ladder_deviation(width: Callable[[int], int], epsilon: float) -> float:
 
 
 def _ridge(network: NetworkFacts, slope: float) -> float:
-    return network.largest_squares / math.sinh(slope / 2) ** 2 if slope < 1000 else 0.0
+    return network.largest_squares / math.sinh(slope / 2) ** 2 if slope < 600 else 0.0
 
 
 def _forecast(

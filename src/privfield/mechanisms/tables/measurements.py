@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any, ClassVar
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfield.algebra.contrasts import cell_variance, centre, combine
-from privfield.checks import check_one_of
+from privfield.checks import LARGEST, check_one_of, length_of, shown
 from privfield.errors import InputError
 from privfield.html import table_html
 from privfield.privacy.adjacency import Adjacency
@@ -71,16 +71,17 @@ class Measurements(Released):
     ) -> Measurements:
         """Statistics that were made private elsewhere; `scale` is one number or one per table."""
         many = isinstance(scale, Sequence | np.ndarray)
-        if isinstance(cliques, str) or not isinstance(cliques, Sequence):
+        listed = isinstance(cliques, Sequence) and not isinstance(cliques, str)
+        if not listed or not all(isinstance(each, Iterable) for each in cliques):
             raise InputError("cliques must be a list of tuples of variable names.")
         if cost is not None and not isinstance(cost, Budget):
             raise InputError(f"cost must be a budget or None; got {type(cost).__name__}.")
-        if not isinstance(tables, Sequence | np.ndarray) or len(tables) != len(cliques):
+        if length_of(tables) != len(cliques):
             raise InputError(f"tables must hold one array for each of {len(cliques)} cliques.")
         try:
             arrays = tuple(np.array(table, dtype=np.float64) for table in tables)
             scales = tuple(float(s) for s in scale) if many else (float(scale),) * len(arrays)  # type: ignore[union-attr,arg-type]
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise InputError("tables and scale must hold numbers only.") from None
         return cls(
             schema,
@@ -166,6 +167,8 @@ class Measurements(Released):
         return "\n".join(([self.stamp] if self.stamp else []) + lines)
 
     def _position(self, clique: Sequence[str]) -> int:
+        if length_of(clique) is None or not all(isinstance(each, str) for each in clique):
+            raise InputError("clique must be a list of variable names; see .cliques.")
         wanted = sorted(clique)
         for position, names in enumerate(self.cliques):
             if sorted(names) == wanted:
@@ -210,8 +213,8 @@ def _validate(m: Measurements) -> None:
             raise InputError(f"the table of {clique!r} must hold finite numbers only.")
         if not np.isfinite(scale) or (scale <= 0) != (m.noise == "none") or scale < 0:
             raise InputError(f"the noise scale of {clique!r} must be above 0; got {scale}.")
-    number = isinstance(m.total, int | float | np.number)
-    if m.total is not None and not (number and np.isfinite(m.total) and m.total >= 0):
-        raise InputError(f"total must be None or a number from 0; got {m.total}.")
+    number = isinstance(m.total, int | float | np.integer | np.floating)
+    if m.total is not None and not (number and 0 <= m.total <= LARGEST):
+        raise InputError(f"total must be None or a number from 0; got {shown(m.total)}.")
     if not (np.isfinite(m.grid) and m.grid > 0):
         raise InputError(f"grid must be above 0; got {m.grid}.")

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfield.algebra.contrasts import centre_whole
+from privfield.checks import length_of
 from privfield.data.counting.count import TableCounts
 from privfield.data.counting.plan import plan_counts
 from privfield.data.table import open_table, row_key, unit_of, unit_weight, weight_grid
@@ -252,7 +253,7 @@ def count_of_tables(schema: Schema, cliques: Sequence[tuple[int, ...]]) -> Table
 def _check_weights(weights: Sequence[float] | None, cliques: int) -> tuple[float, ...]:
     if weights is None:
         return (1.0,) * cliques
-    if not isinstance(weights, list | tuple | np.ndarray) or len(weights) != cliques:
+    if length_of(weights) != cliques:
         raise InputError(f"weights must hold one number for each of {cliques} cliques.")
     for weight in weights:
         number = isinstance(weight, int | float | np.integer | np.floating)

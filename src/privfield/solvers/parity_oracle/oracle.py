@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from privfield.checks import is_word, shown
 from privfield.errors import InputError
 
 MOST_EXACT = 28  # variables: all 2^28 states take seconds
@@ -147,10 +148,10 @@ def _problem(
 
 
 def _choose(method: object, variables: int, exact_up_to: int) -> str:
-    if method == "auto":
+    if is_word(method, ("auto",)):
         return "exact" if variables <= exact_up_to else "tabu"
-    if method not in ("exact", "tabu", "milp"):
-        raise InputError(f"oracle must be 'auto', 'exact', 'tabu' or 'milp'; got {method!r}.")
+    if not is_word(method, ("exact", "tabu", "milp")):
+        raise InputError(f"oracle must be 'auto', 'exact', 'tabu' or 'milp'; got {shown(method)}.")
     limit = {"exact": MOST_EXACT, "milp": _MOST_MILP}.get(str(method), variables)
     if variables > limit:
         raise InputError(
