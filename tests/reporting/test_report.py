@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import privfield as pf
+from privfield.estimation.peers.one import NOTHING, PeerEstimate, separate_text
 from privfield.estimation.uncertainty.counted import MarginalInterval
 from privfield.estimation.uncertainty.strengths import EdgeInterval, Edges
 from privfield.learners.base import attach_card
@@ -470,7 +471,7 @@ def test_peer_effects():
     attach_card(peer)
     found = Page(build_page(peer.model_))
     low, high = peer.estimate_.interval
-    if not peer.estimate_.outside:  # which noise may make it
+    if not (peer.estimate_.outside or peer.estimate_.unlimited):  # which noise may make it
         assert f"β = {peer.beta_:.3g} (95% interval {low:.3g} to {high:.3g}" in found.text
         assert "the odds of a positive outcome are multiplied by" in found.text
     assert "Not protected are the network" in found.text
@@ -494,6 +495,21 @@ def test_a_peer_effect_that_may_be_anything_says_one_thing(bounds):
     for told in (found, text):
         assert "Nothing can be learned from this number about a peer effect" in told
         assert "are multiplied by" not in told
+
+
+def test_two_ranges_from_end_to_end_rule_out_what_lies_between():
+    """The interval spans all that was looked for; the number says something all the same."""
+    pieces = ((0.0, 1.0), (4.0, 5.0))
+    nothing = np.zeros(1), np.zeros(1), (0.0, 0.0, 0.0), 1, ()
+    whole = PeerEstimate({"beta": (0.5, 0.0, 5.0)}, 0.95, 5.0, *nothing)
+    assert whole.unlimited and whole.remarks == (NOTHING,)
+    split = dataclasses.replace(whole, pieces=pieces)
+    assert not split.unlimited and split.remarks == (separate_text(pieces),)
+    model = pf.NetworkIsing(nx.to_numpy_array(nx.cycle_graph(4)) / 2, 0.4)
+    for estimate in (whole, split):
+        card = Card(intervals=estimate.parameters, notes=estimate.remarks)
+        text = Page(build_page(model, card=card)).text
+        assert ("Nothing can be learned from this number" in text) is estimate.unlimited
 
 
 def test_a_peer_effect_that_is_there_is_something_learned():

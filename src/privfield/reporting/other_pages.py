@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from privfield.estimation.peers.one import NOTHING
+from privfield.estimation.peers.one import NOTHING, SEPARATE
 from privfield.estimation.uncertainty.counted import MarginalInterval
 from privfield.learners.peer_summary import NO_FIELD, OUTSIDE, OUTSIDE_TEXT, odds_factor, range_text
 from privfield.mechanisms.chains.measurements import ChainMeasurements
@@ -105,8 +105,9 @@ def peer_page(model: NetworkIsing, card: Card | None, title: str | None) -> Cont
     interval = known.get("beta")
     outside = interval is not None and range_text(*interval[1:]) == OUTSIDE
     texts = [OUTSIDE_TEXT if outside else _odds(model.beta, interval, coupling, level)]
-    everything = interval is not None and interval[1:] == (0.0, BOUND)
-    if everything or (card is not None and NOTHING in card.notes):
+    notes = () if card is None else card.notes
+    everything = interval is not None and interval[1:] == (0.0, BOUND)  # of cards without the note
+    if NOTHING in notes or (everything and not any(SEPARATE in each for each in notes)):
         page["nothing"], texts = NOTHING, []
     if "field" not in known and model.field == 0:
         texts.append(NO_FIELD)

@@ -34,6 +34,7 @@ _COARSE = 12  # stations of the first look at larger networks
 _REACH = 4.5  # standard deviations to either side that a local window covers
 _POINTS = 96
 _SHALLOW = 0.8
+SEPARATE = "Separate ranges of β"
 EMPTY = 1e-9  # intervals that are no longer hold nothing
 NOTHING = (
     "Nothing can be learned from this number about a peer effect: the interval holds all effects "
@@ -91,13 +92,15 @@ class PeerEstimate(Stamped):
     def unlimited(self) -> bool:
         """Whether all β in [least, bound] are in the interval: the release rules none out."""
         low, high = self.interval
-        return low <= self.least + EMPTY and high >= self.bound - EMPTY
+        whole = low <= self.least + EMPTY and high >= self.bound - EMPTY
+        return whole and not self.pieces
 
     @property
     def remarks(self) -> tuple[str, ...]:
         """What a reader of the model has to know about the interval."""
-        found = (NOTHING,) if self.unlimited else ()
-        return (*found, separate_text(self.pieces)) if self.pieces else found
+        if self.pieces:
+            return (separate_text(self.pieces),)
+        return (NOTHING,) if self.unlimited else ()
 
     def with_root(self, root: float) -> PeerEstimate:
         """With a root in place of the likeliest β, which a note keeps."""
@@ -373,10 +376,7 @@ def crossing(grid: FloatArray, tail: FloatArray, cut: float, *, rising: bool) ->
 def separate_text(pieces: Sequence[tuple[float, float]]) -> str:
     """That the interval spans more than one range."""
     ranges = ", ".join(f"{low:.3g} to {high:.3g}" for low, high in pieces)
-    return (
-        f"Separate ranges of β make the released number plausible ({ranges}): the interval spans "
-        "them."
-    )
+    return f"{SEPARATE} make the released number plausible ({ranges}): the interval spans them."
 
 
 def standard_errors(others: Sequence[Sequence[float]]) -> tuple[float, float, float]:
