@@ -13,6 +13,7 @@ import pytest
 
 import privfield as pf
 from privfield.privacy.mechanism import Mechanism
+from privfield.reporting.report import build_page
 
 HUGE = 10**400
 ODD = [
@@ -82,7 +83,7 @@ CALLS = {
     "ChainModel": lambda odd: CHAIN.log_likelihood(odd),
     "ChainModel.to_mrf": lambda odd: CHAIN.to_mrf(odd),
     "PolynomialMRF": lambda odd: pf.PolynomialMRF({}, odd),
-    "write_report": lambda odd: pf.write_report(MODEL, "/nowhere/r.html", card=odd),
+    "report: card": lambda odd: build_page(MODEL, card=odd),
     "plan": lambda odd: pf.plan(SCHEMA, 1000, PURE, accuracy=odd),
     "plan: schema": lambda odd: pf.plan(odd, 1000, PURE),
     "plan: model": lambda odd: pf.plan(SCHEMA, 1000, PURE, model=odd),
@@ -124,6 +125,29 @@ def test_what_is_refused_is_refused_in_a_sentence(call, tmp_path, monkeypatch):
         except pf.InputError as error:
             told = str(error)
         assert not told or Mechanism.begun == begun, told
+
+
+TEXTS = [
+    (CALLS["Cost"], HUGE, "Cost: rho, delta, epsilon and gaussian must be at most 1e100."),
+    (CALLS["Schema.from_toml"], 7, "text must be that of a schema file; got int."),
+    (CALLS["load"], 7, "path must be a file name; got int."),
+    (CALLS["table"], [7], "clique must be a list of variable names; see .cliques."),
+    (CALLS["pool"], 7, "names must list those of the sites; got int."),
+    (CALLS["report: card"], 7, "card must be a pf.Card or None; got int."),
+    (CALLS["edges"], HUGE, "negligible must be a number from 0 to 100; got a huge number."),
+    (CALLS["NetworkIsing"], [{}], "outcomes must be an array of numbers: above 0 is +1."),
+    (RELEASES["tables: options"], 7, "options must be a dict of names; got int."),
+    (RELEASES["ising: width"], 1e-320, "width must lie between 1e-6 and 1000; got 1e-320."),
+    (RELEASES["ising: rng"], 0, "rng must be a numpy Generator or None; got int"),
+    (RELEASES["polynomial: least"], -1, "threshold must not be negative, nor above 1e+100; got -1"),
+]
+
+
+@pytest.mark.parametrize(("call", "odd", "text"), TEXTS)
+def test_the_sentence_names_the_argument(call, odd, text):
+    with pytest.raises(pf.InputError) as error:
+        call(odd)
+    assert text in str(error.value)
 
 
 def test_a_ledger_refuses_what_is_no_text_and_no_budget(tmp_path):

@@ -7,9 +7,8 @@ read.
 from __future__ import annotations
 
 import json
-import re
-import math
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
