@@ -110,7 +110,7 @@ def write_table(
     lines.append(
         f"{sessions:,} sessions, {learned:,} to learn from. Holdout log-likelihood per session in "
         f"nats: mean and standard deviation over {number} releases (replace-one, limit 4), each "
-        "read by all methods; raw numbers in chains.json."
+        "read by every method; raw numbers in chains.json."
     )
     columns = [*COLOURS, "cgm − naive", "limited, no noise", "without privacy"]
     lines += ["", "| ε | " + " | ".join(columns) + " |", "|---|" + "---|" * len(columns)]

@@ -473,7 +473,8 @@ def test_peer_effects():
     low, high = peer.estimate_.interval
     if not (peer.estimate_.outside or peer.estimate_.unlimited):  # which noise may make it
         assert f"β = {peer.beta_:.3g} (95% interval {low:.3g} to {high:.3g}" in found.text
-        assert "the odds of a positive outcome are multiplied by" in found.text
+        told = "the odds of a positive outcome are multiplied by" in found.text
+        assert told is not peer.estimate_.unlimited  # which noise may make it, too
     assert "Not protected are the network" in found.text
     bare = pf.NetworkIsing(peer.model_.couplings, 0.3)
     assert "carries no card" in Page(build_page(bare)).text
@@ -746,7 +747,7 @@ def test_only_long_words_may_be_broken(tmp_path):
     model = pf.MarkovRandomField(schema, [("x", "y")], [np.zeros((3, 2))])
     page = write_report(model, tmp_path / "r.html").read_text(encoding="utf-8")
     assert "<td>employment 0</td>" in page
-    assert "<td>Bezirkskrank<wbr>enhausaufnah<wbr>me</td>" in page
+    assert "<td>Bezirksk<wbr>rankenhau<wbr>saufnahme</td>" in page
     assert "<td>a&lt;b &amp; c</td>" in page
 
 
@@ -763,3 +764,13 @@ def test_paper_has_the_strongest_edges_of_a_long_table_without_intervals(edges, 
     table = edge_table(Findings(Edges(rows, 0.95, edges, known=False), (), intervals=False), None)
     printed = [row["second"] for row in table["rows"] if not row["beyond"]]
     assert printed == [f"b{n}" for n in range(60)] and table["unprinted"] == told
+
+
+def test_paper_says_of_every_edge_that_it_is_not_there():
+    """Where some edges have no interval and others are uncertain."""
+    rows = [EdgeInterval("a", f"b{n}", 1 - n / 100, None, None, True) for n in range(62)]
+    rows += [EdgeInterval("a", "c", 0.5, -1, 2, True, verdict="uncertain")]
+    table = edge_table(Findings(Edges(rows, 0.95, 63), (), intervals=True), None)
+    weaker = "1 edge that is uncertain or was not measured and 3 weaker edges without an interval"
+    assert table["unprinted"] == f"{weaker} are not printed; they are in the HTML file."
+    assert sum(bool(row["beyond"]) for row in table["rows"]) == 3 and table["brief"] == " brief"

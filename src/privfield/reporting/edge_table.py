@@ -66,16 +66,17 @@ def edge_table(found: Findings, picture: drawing.Drawing | None) -> Content | No
 
 def _unprinted(pale: int, absent: int, weaker: int) -> str:
     """What is not on paper."""
-    if weaker:
-        verb, they = ("is", "it is") if weaker == 1 else ("are", "they are")
-        return f"{counted(weaker, 'weaker edge')} {verb} not printed; {they} in the HTML file."
-    if not pale + absent:
+    judged = pale + absent
+    if not judged + weaker:
         return ""
-    kinds = ["are uncertain or were not measured"] * bool(pale) + ["are absent"] * bool(absent)
-    return (
-        f"{counted(pale + absent, 'edge')} that {' or '.join(kinds)} are not printed; they are in "
-        "the HTML file."
+    are, were = ("is", "was") if judged == 1 else ("are", "were")
+    kinds = [f"{are} uncertain or {were} not measured"] * bool(pale) + [f"{are} absent"] * bool(
+        absent
     )
+    left = [f"{counted(judged, 'edge')} that {' or '.join(kinds)}"] * bool(judged)
+    left += [counted(weaker, "weaker edge") + " without an interval" * bool(judged)] * bool(weaker)
+    verb, they = ("is", "it is") if judged + weaker == 1 else ("are", "they are")
+    return f"{' and '.join(left)} {verb} not printed; {they} in the HTML file."
 
 
 def _reach(edges: Sequence[EdgeInterval]) -> float:

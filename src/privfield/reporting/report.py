@@ -9,6 +9,7 @@ import os
 import re
 from functools import cache
 from importlib.resources import files
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from privfield.models.chain import ChainModel
 from privfield.models.network import NetworkIsing
 from privfield.progress import ProgressCallback, check_progress, tell
 
-_LONG_WORD = 12  # letters
+_LONG_WORD, _SHORT_CODE = 12, 30  # letters
 
 
 def write_report(
@@ -128,18 +129,28 @@ def render(page: dict[str, Any]) -> str:
 
 
 def _with_codes(text: str) -> Any:
-    """A text whose `commands` are set as such."""
+    """A text whose `commands` are set as such; short ones are not broken, as "--" might be."""
     from markupsafe import Markup, escape
 
-    return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(text))))
+    def code(found: re.Match[str]) -> str:
+        whole = ' class="whole"' * (len(found[1]) <= _SHORT_CODE)
+        return f"<code{whole}>{found[1]}</code>"
+
+    return Markup(re.sub("`([^`]+)`", code, str(escape(text))))
 
 
 def _with_breaks(text: str) -> Any:
     """A text that may be broken in very long words and after a slash, for narrow columns."""
     from markupsafe import Markup, escape
 
-    parts = re.split(rf"(?<=/)(?=\w)|([^\W_]{{{_LONG_WORD}}})(?=[^\W_])", str(text))
-    return Markup("<wbr>").join(escape(part) for part in parts if part)
+    def parts(word: re.Match[str]) -> str:
+        """About equally long, so that no two letters stand alone."""
+        count = -(-len(word[0]) // _LONG_WORD)
+        ends = [len(word[0]) * k // count for k in range(count + 1)]
+        return "<wbr>".join(word[0][a:b] for a, b in pairwise(ends))
+
+    safe = re.sub(r"(?<=/)(?=\w)", "<wbr>", str(escape(str(text))))
+    return Markup(re.sub(rf"[^\W_]{{{_LONG_WORD + 1},}}", parts, safe))
 
 
 def _json(data: Any) -> str:
