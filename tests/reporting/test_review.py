@@ -170,15 +170,23 @@ def test_a_comparison_says_why_each_card_protects_nobody(tmp_path, capsys, monke
     both = "NOT PRIVATE: a: no noise was added (NON_PRIVATE); b: the noise is repeatable (insecure_"
     for files, told in (
         ("ab", both),
-        ("ac", stamps["a"]),
-        ("cb", stamps["b"]),
+        ("ac", "NOT PRIVATE: a: no noise was added (NON_PRIVATE)\n"),
+        ("cb", "NOT PRIVATE: b: the noise is repeatable (insecure_seed)\n"),
         ("bb", stamps["b"]),
     ):
         assert main(["compare", *(f"{f}.json" for f in files), "-o", "p.html", "--force"]) == 0
         assert told in capsys.readouterr().out
-        assert told.partition(": ")[2] in Path("p.html").read_text()
+        assert told.partition(": ")[2].strip() in Path("p.html").read_text()
     assert main(["compare", "c.json", "c.json"]) == 0
     assert "NOT PRIVATE" not in capsys.readouterr().out
+    for name, folder in (("a", "old"), ("b", "new")):  # files of the same name
+        Path(folder).mkdir()
+        Path(f"{name}.json").rename(f"{folder}/card.json")
+    assert main(["compare", "old/card.json", "new/card.json", "-o", "p.html", "--force"]) == 0
+    assert "old/card: no noise was added (NON_PRIVATE); new/card: " in capsys.readouterr().out
+    assert "Cards of old/card and new/card" in Path("p.html").read_text()
+    assert main(["compare", "c.json", "m.pf"]) == 2
+    assert "a card is compared with a card: 'c.json' and 'm.pf'" in capsys.readouterr().err
 
 
 def test_estimates_of_two_cards_have_the_digits_that_tell_them_apart():

@@ -327,10 +327,11 @@ def common_stamp(
     names: tuple[str, str], cards: tuple[Mapping[str, Any], Mapping[str, Any]]
 ) -> str | None:
     """Why one card or both protect nobody, and which where they do not say the same."""
-    told = {name: card["stamp"] for name, card in zip(names, cards, strict=True) if card["stamp"]}
-    if len(set(told.values())) < 2:
-        return next(iter(told.values()), None)
-    reasons = [f"{name}: {stamp.removeprefix(_HEAD)}" for name, stamp in told.items()]
+    first, second = (card.get("stamp") for card in cards)
+    if first == second:
+        return None if first is None else str(first)
+    told = zip(names, (first, second), strict=True)
+    reasons = [f"{name}: {stamp.removeprefix(_HEAD)}" for name, stamp in told if stamp]
     return f"{_HEAD}{'; '.join(reasons)}"
 
 

@@ -138,6 +138,14 @@ def load_model(path: str) -> Any:
         raise InputError(str(error).replace("path: ", "MODEL: ", 1) + hint) from None
 
 
+def short_names(paths: Sequence[str]) -> list[str]:
+    """What files are called in results: without folder and ending, unless two would be the same."""
+    stems = [Path(path).stem for path in paths]
+    if len(set(stems)) == len(stems):
+        return stems
+    return [str(Path(path).with_suffix("")) for path in paths]
+
+
 def load_field(path: str) -> Model:
     """A model over variables of a schema; chains are something else."""
     from privfield.models.base import Model

@@ -29,18 +29,21 @@ def compare(
     json: options.Json = False,
 ) -> None:
     """Load both, compare, write."""
-    from privfield.cli.arguments.files import PAGES, check_output, load_field
+    from privfield.cli.arguments.files import PAGES, check_output, load_field, short_names
     from privfield.estimation.uncertainty.strengths import VERDICTS
     from privfield.reporting.comparing import compare as compare_models
 
     target = None if output is None else check_output(output, force, PAGES)
-    names = Path(first).stem, Path(second).stem
-    if first.endswith(".json") and second.endswith(".json"):
-        _compare_cards((first, second), names, target, json)
+    one, two = short_names([first, second])
+    cards = first.endswith(".json"), second.endswith(".json")
+    if all(cards):
+        _compare_cards((first, second), (one, two), target, json)
         return
+    if any(cards):
+        raise InputError(f"a card is compared with a card: {first!r} and {second!r} are not alike.")
     models = load_field(first), load_field(second)
     try:
-        found = compare_models(*models, names=names, level=level)
+        found = compare_models(*models, names=(one, two), level=level)
     except InputError as error:
         raise InputError(_by_file(str(error), first, second)) from None
     if target is not None:

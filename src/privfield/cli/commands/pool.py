@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -31,7 +30,7 @@ def pool(
     json: options.Json = False,
 ) -> None:
     """Load all, pool, write."""
-    from privfield.cli.arguments.files import check_output, load_field
+    from privfield.cli.arguments.files import check_output, load_field, short_names
     from privfield.cli.terminal.bars import bars
     from privfield.estimation.pooling import pool as pool_models
 
@@ -39,7 +38,7 @@ def pool(
     sites = [load_field(path) for path in models]
     try:
         with bars("pooling"):
-            found = pool_models(sites, names=[Path(path).stem for path in models], overlap=overlap)
+            found = pool_models(sites, names=short_names(models), overlap=overlap)
     except InputError as error:
         raise InputError(_by_file(str(error), models)) from None
     found.save(target)
