@@ -161,6 +161,19 @@ def test_terms_are_run_where_they_are_few():
         np.testing.assert_allclose(found, plan._run_log(theta)[1], rtol=1e-9)
 
 
+@pytest.mark.parametrize(
+    ("shape", "cliques"),
+    [
+        ((4,) * 36, [(i, i + step) for i in range(36) for step in (1, 6) if i + step < 36]),
+        ((2,) * 14, list(combinations(range(14), 2))),
+        ((50,) * 500, [(i // 2, i) for i in range(1, 500)]),
+    ],
+)
+def test_terms_are_run_where_sums_are_short(shape, cliques):
+    """Logarithms take 10 times as long as the fast way, or longer, on the first two."""
+    assert plan_contraction(shape, cliques)._terms is not None
+
+
 def test_small_probabilities_keep_their_digits():
     levels = 61
     logs = -10.0 * np.arange(levels)  # to e^-600

@@ -16,14 +16,15 @@ from privfield.inference.contraction.program import Layout
 from privfield.inference.factors import Table
 
 _MOST_TERMS = 2**20  # of more, matrix products of logarithms are about as fast or faster
-_FREE_CELLS = 2**17  # doubles that nobody counts
+_SHORT = 8  # unless sums are so short, on average, that such products gain nothing
+_FREE_CELLS = 2**19  # doubles that nobody counts
 
 
 def are_few(layout: Layout) -> bool:
     """Whether the terms are few, and take no more memory than a run is said to."""
     nodes, leaves = layout.nodes, len(layout.owner)
     terms = [layout.cells({*node.scope, node.summed} - {-1}) for node in nodes[leaves:]]
-    if sum(terms) > _MOST_TERMS:
+    if sum(terms) > max(_MOST_TERMS, _SHORT * layout.value_cells):
         return False
     sums = layout.value_cells - layout.clique_cells
     pairs = sum(layout.cells(nodes[layout.leaf_of[c]].scope) for c in _guests(layout))
