@@ -301,6 +301,14 @@ MISTAKES = [
         "sites: number 2 must have the variables of the first.",
     ),
     (
+        lambda: pf.pool([model(), model(pf.Schema({"b": 2, "a": 2}))]),
+        "sites: number 2 must have the variables of the first in the same order.",
+    ),
+    (
+        lambda: pf.pool([model(), model(pf.Schema({"a": 2, "b": 3}))]),
+        "sites: number 2 must have as many levels as the first; 'b' has 3 instead of 2.",
+    ),
+    (
         lambda: pf.pool([model(), model(pf.Schema({"a": ["x", "y"], "b": ["x", "y"]}))]),
         "sites: number 2 must have the levels of the others, in their order; those of 'a' differ.",
     ),

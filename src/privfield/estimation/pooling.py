@@ -136,8 +136,7 @@ def _check_alike(releases: Sequence[Release | ItemSums]) -> None:
             raise InputError(
                 f"sites: number {number} must have scores of items if the first has, and only then."
             )
-        if _variables(each) != _variables(first):
-            raise InputError(f"sites: number {number} must have the variables of the first.")
+        _check_variables(number, _variables(each), _variables(first))
         if each.adjacency is not first.adjacency:
             raise InputError(
                 f"sites: number {number} protects {each.adjacency} neighbours, the first "
@@ -145,11 +144,26 @@ def _check_alike(releases: Sequence[Release | ItemSums]) -> None:
             )
 
 
-def _variables(release: Release | ItemSums) -> Any:
+def _check_variables(number: int, own: dict[str, int], first: dict[str, int]) -> None:
+    if own.keys() != first.keys():
+        raise InputError(f"sites: number {number} must have the variables of the first.")
+    if list(own) != list(first):
+        raise InputError(
+            f"sites: number {number} must have the variables of the first in the same order."
+        )
+    for name, levels in own.items():
+        if levels != first[name]:
+            raise InputError(
+                f"sites: number {number} must have as many levels as the first; {name!r} has "
+                f"{levels} instead of {first[name]}."
+            )
+
+
+def _variables(release: Release | ItemSums) -> dict[str, int]:
     """Names, and how many levels: moments have two, the second +1."""
     if isinstance(release, Moments):
-        return [(name, 2) for name in release.names]
-    return [(v.name, len(v.answers)) for v in release.schema.variables]
+        return dict.fromkeys(release.names, 2)
+    return {v.name: len(v.answers) for v in release.schema.variables}
 
 
 def _largest(costs: Sequence[Any]) -> Any:
