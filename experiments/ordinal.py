@@ -66,9 +66,13 @@ def items(name: str) -> tuple[pf.Schema, np.ndarray]:
 
     if name == "bfi":  # 25 items from 1 to 6
         table, levels = data("bfi").iloc[:, :25], range(1, 7)
-    else:  # the first 24 moods from 0 to 3 that nearly all were asked about
+    elif name == "epi":  # the first 24 yes/no items
+        table, levels = data("epi").iloc[:, :24], range(1, 3)
+        table = table.where(table.isin(levels))
+    else:  # moods from 0 to 3 that nearly all were asked about: the first 24, or the next
         table, levels = data("msq").iloc[:, :75], range(4)
-        table = table.loc[:, table.notna().mean() > 0.95].iloc[:, :24]
+        start = 24 if name == "msq2" else 0
+        table = table.loc[:, table.notna().mean() > 0.95].iloc[:, start : start + 24]
     middle = levels[len(levels) // 2]
     schema = pf.Schema({str(c): pf.Ordered([int(x) for x in levels]) for c in table})
     codes = np.searchsorted(list(levels), table.fillna(middle).to_numpy())
@@ -356,7 +360,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parts = parser.add_subparsers(dest="part", required=True)
     one = parts.add_parser("real")
-    one.add_argument("name", choices=("bfi", "msq"))
+    one.add_argument("name", choices=("bfi", "msq", "msq2", "epi"))
     one.add_argument("--runs", type=int, default=10)
     one.add_argument("--epsilon", type=float, nargs="+", default=[0.3, 1, 3])
     one.add_argument("--scores", default="two-stage", choices=NAMED)

@@ -107,6 +107,8 @@ def _by_label(labels: Mapping[Any, str], levels: Sequence[str]) -> dict[Any, str
     known = set(levels)
     found = {code: label.strip() for code, label in labels.items() if label.strip() in known}
     codes = [code for code in labels if _code_text(code) in known]
+    if all(label == _code_text(code) for code, label in found.items()):
+        return {}  # the same either way
     return found if len(found) > len(codes) or len(found) == len(labels) else {}
 
 
