@@ -20,7 +20,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, lambda number, frame: None)
 
-from hypothesis import settings  # noqa: E402
+from hypothesis import settings
 
 # No test is about how long an example takes, least of all on a busy machine.
 settings.register_profile("patient", deadline=None)
