@@ -53,6 +53,7 @@ from privfield.estimation.uncertainty.strengths import (
 )
 from privfield.estimation.uncertainty.two_by_two import MOST_ERROR, Curves, Places, curves, measured
 from privfield.estimation.uncertainty.unchosen import unsettled
+from privfield.estimation.uncertainty.without_link import doubted, is_feasible, without_link
 from privfield.estimation.uncertainty.zeros import is_determined, undetermined
 from privfield.inference.factors import Table
 from privfield.kernels.threads import one_thread
@@ -102,11 +103,10 @@ class Uncertainty(Counted):
         if by_curve:
             self._yes_no(by_curve, rows, seen, level)
         for scope in set(known) - set(by_curve):
-            law = self.judging.alone(spots[scope])
-            degrees = self._degrees(scope, spots[scope])
-            rows[scope] = edge_interval(rows[scope], schema, scope, law, level, degrees)
-            error = null_error(law[1], scope, numbers.shape)
+            rows[scope] = self._of_levels(rows[scope], scope, level)
+            error = null_error(self.judging.alone(spots[scope])[1], scope, numbers.shape)
             seen[scope] = rows[scope].low is None or error <= MOST_ERROR
+        self._doubt([s for s in known if seen[s]], by_curve, rows, level)
         tied = self._open(rows, known)
         seen.update(dict.fromkeys(tied, False))
         count = len(schema) * (len(schema) - 1) // 2
@@ -116,6 +116,36 @@ class Uncertainty(Counted):
         found = judged(listed, [seen[s] for s in pairs], level, negligible, tests, dependent)
         unsettled = len(self._shown(silent, level))
         return Edges(found, level, count, unsettled=unsettled, larger=larger, entangled=len(tied))
+
+    def _of_levels(self, row: EdgeInterval, scope: Scope, level: float) -> EdgeInterval:
+        place = dict(self.numbers.places())[scope]
+        law, degrees = self.judging.alone(place), self._degrees(scope, place)
+        return edge_interval(row, self.model.schema, scope, law, level, degrees)
+
+    def _doubt(
+        self,
+        pairs: Iterable[Scope],
+        by_curve: Sequence[Scope],
+        rows: dict[Scope, EdgeInterval],
+        level: float,
+    ) -> None:
+        """Judge pairs that may be called clear once more, where they have no link."""
+        spots = dict(self.numbers.places())
+        if self.judging is not self.law or not is_feasible(self.law):
+            return
+        for scope in pairs:
+            row = rows[scope]
+            if row.p is None or row.p > 1 - level:
+                continue
+            law = without_link(self.law, spots[scope], self.model)
+            if law is None:
+                continue
+            there, own = replace(self, judging=law), {scope: row}
+            if scope in by_curve:
+                there._yes_no([scope], own, {}, level)
+            else:
+                own[scope] = there._of_levels(row, scope, level)
+            rows[scope] = doubted(row, own[scope], level)
 
     def _shown(self, pairs: Iterable[Scope], level: float) -> list[Scope]:
         """Those that noise alone would not hide."""
