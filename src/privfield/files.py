@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import errno
 import io
 import json
 import os
@@ -27,6 +28,7 @@ _MOST_ENTRIES = 100_000
 LEDGER_MARK = b"PFLD"  # in the header of SQLite, at byte 68: how a ledger is recognised
 KEPT = "is a ledger, which remembers what was spent: choose another name."
 _TEMPORARY = ".privfield-part"  # how a file in the making is called
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # no room for what is written
 _OLD = 3600.0  # seconds, after which nobody is making it any more
 
 
@@ -52,6 +54,8 @@ def write_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         if error.filename == str(temporary):
             where = str(target.parent)
             raise InputError(f"path: cannot write in {where!r}: {error.strerror}.") from None
+        if error.filename is None and error.errno in _FULL:
+            raise InputError(f"path: cannot write {str(target)!r}: {error.strerror}.") from None
         raise
     except BaseException:
         temporary.unlink(missing_ok=True)

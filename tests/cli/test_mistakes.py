@@ -1,5 +1,6 @@
 """What a new user can do wrong: exit code 2, what is legal, never a private value."""
 
+import errno
 import json
 import math
 import os
@@ -150,6 +151,28 @@ def test_existing_output_needs_force_before_anything_is_spent(call, desk):
     assert (desk / "model.pf").read_bytes() == before and not (desk / "l").exists()
     assert call(*line, "--force")[0] == 0
     assert (desk / "model.pf").read_bytes() != before
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO])
+def test_a_disk_that_fails_after_the_charge(call, desk, monkeypatch, number):
+    """What was charged is said, and how to finish without paying twice."""
+    line = ("fit", "patients.csv", "-s", "schema.toml", *FIT, "--ledger", "l", "--job", "one")
+
+    def fail(_):
+        raise OSError(number, os.strerror(number))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", fail)
+        code, _, err = call(*line, "-o", "m.pf")
+    assert code == 2 and "--job one to finish at no further cost." in err
+    told = "--output: cannot write 'm.pf'" if number == errno.ENOSPC else "cannot read or write"
+    assert f"{told}: {os.strerror(number)}." in err and "l was charged" in err
+    assert not (desk / "m.pf").exists() and len(pf.Ledger("l").charges()) == 1
+    assert call(*line, "-o", "m.pf")[0] == 0 and len(pf.Ledger("l").charges()) == 1
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", fail)
+        err = call(*line[:-4], "-o", "n.pf")[2]
+    assert "count it as spent" in err
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")

@@ -157,7 +157,7 @@ class Spending:
 
     @contextmanager
     def watch(self, learner: Any) -> Iterator[None]:
-        """Ctrl-C says what was charged before it ends the command."""
+        """Whatever ends the command, Ctrl-C too: it says what was charged."""
         try:
             yield
         except BudgetRefused as error:
@@ -172,6 +172,12 @@ class Spending:
         except KeyboardInterrupt:
             note(f"\nprivfield: interrupted, no file was written. {self._after(learner)}")
             raise Stopped(INTERRUPTED) from None
+        except Stopped:
+            raise
+        except Exception as error:  # a disk that fails, too little memory, a bug of ours
+            with suppress(Exception):
+                error.add_note(self._standing())
+            raise
 
     @contextmanager
     def pay(

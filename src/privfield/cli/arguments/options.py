@@ -23,6 +23,7 @@ def as_options(text: str) -> str:
         text = re.sub(rf"^{name} (?=must|below|and)", f"{option} ", text)
         text = re.sub(rf"""(?<![\w.]){name}=(["'])(.*?)\1""", rf"{option} \2", text)
         text = re.sub(rf"(?<![\w.]){name}=True", option, text)
+    text = re.sub("^path: cannot write", "--output: cannot write", text)
     return re.sub("^query: ", "QUESTION: ", text)
 
 
