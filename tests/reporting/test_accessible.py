@@ -75,6 +75,20 @@ def test_no_verdict_of_a_card_is_broken_on_a_phone(browser, pages):
     assert len(lines) > 10 and set(lines) == {1}
 
 
+def test_differences_are_whole_on_a_phone(browser, pages):
+    """400 pixels wide: the column of differences ends where the table does, or before."""
+    size = {"width": 400, "height": 800, "deviceScaleFactor": 1, "mobile": True}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    browser.get((pages / "compare.html").as_uri())
+    ends = browser.execute_script(
+        """const box = document.querySelector('.edges').closest('.scroll').getBoundingClientRect();
+        const cells = document.querySelectorAll('.edges tr > :nth-child(4)');
+        return [box.right, ...[...cells].map(cell => cell.getBoundingClientRect().right)]"""
+    )
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    assert len(ends) > 5 and max(ends[1:]) <= ends[0]
+
+
 def test_axe_sees_what_is_wrong(axe, browser, tmp_path):
     """The look is a real one: grey on grey, and a picture without words."""
     (tmp_path / "bad.html").write_text(
