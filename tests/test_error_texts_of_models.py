@@ -290,7 +290,7 @@ MISTAKES = [
     ),
     (
         lambda: pf.pool([model(), 7]),
-        "sites: number 2 must be a model that carries noisy tables, moments or scores, or these",
+        "must be a model that carries noisy tables, moments or scores, or these themselves; got",
     ),
     (
         lambda: pf.pool([moments(), scores()]),
