@@ -154,3 +154,13 @@ def test_a_difference_of_open_intervals_is_open(schema, truth):
     ]
     found = {(e.first, e.second): e for e in pf.compare(*models).edges()}
     assert found["a", "b"].high == math.inf and found["a", "c"].high < math.inf
+
+
+def test_where_noise_hides_all_pairs_none_is_said_to_determine_another():
+    """100 people, noise of 30,000: noise alone looks like empty cells of a link without an end."""
+    schema, pairs = pf.Schema({"a": 2, "b": 2, "c": 2}), [("a", "b"), ("a", "c"), ("b", "c")]
+    tables = [np.array([[9e4, -8e4], [-8e4, 9e4]])] * 3
+    told = {"noise": "gaussian", "scale": 10_000.0, "total": 100}
+    found = pf.estimate(pf.Measurements.from_tables(schema, pairs, tables, **told)).edges()
+    assert {edge.verdict for edge in found} == {"not measured"}
+    assert found.entangled == 0 and not found.note

@@ -108,6 +108,7 @@ class Uncertainty(Counted):
             seen[scope] = rows[scope].low is None or error <= MOST_ERROR
         self._doubt([s for s in known if seen[s]], by_curve, rows, level)
         tied = self._open(rows, known)
+        entangled_pairs = sum(seen[s] for s in tied)  # noise hides the others anyway
         seen.update(dict.fromkeys(tied, False))
         count = len(schema) * (len(schema) - 1) // 2
         listed = [rows[s] for s in pairs]
@@ -115,7 +116,9 @@ class Uncertainty(Counted):
         dependent, larger = named_larger(schema, numbers)
         found = judged(listed, [seen[s] for s in pairs], level, negligible, tests, dependent)
         unsettled = len(self._shown(silent, level))
-        return Edges(found, level, count, unsettled=unsettled, larger=larger, entangled=len(tied))
+        return Edges(
+            found, level, count, unsettled=unsettled, larger=larger, entangled=entangled_pairs
+        )
 
     def _of_levels(self, row: EdgeInterval, scope: Scope, level: float) -> EdgeInterval:
         place = dict(self.numbers.places())[scope]
