@@ -16,6 +16,7 @@ from statistics import NormalDist
 import numpy as np
 
 from privfield.estimation.moments.newton import Matching
+from privfield.estimation.moments.prior import PENALTY
 from privfield.inference.factors import Table
 from privfield.models.card import attach
 from privfield.models.ising import IsingModel
@@ -27,16 +28,23 @@ _CHANCE = 4.0  # standard deviations of what chains say of it
 _STATES, _MOST_SWEEPS = 10, 200  # states per 1/variance of a released moment; sweeps
 _SURELY = 5.0  # log odds: no rounding, and no scatter of chains
 _CLIMB = 20  # sweeps
+_SURPRISE = 3.0  # standard deviations of a sum of squares
 _FALSE_ALARM = 1e-4  # that any released number is as far from its expectation
 
 
 @dataclass(frozen=True, eq=False)
 class Check:
-    """How far the equations are from solved, and which variables the model contradicts."""
+    """How far the equations are from solved, and which variables the model contradicts.
+
+    `surprising` is a model that leaves clearly more of the released moments than noise and sampling
+    would. `error` is what it leaves, and a penalty for each parameter (Mallows' Cp).
+    """
 
     converged: bool
     residual: float
     contradicted: tuple[int, ...]
+    surprising: bool
+    error: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,8 +109,14 @@ def check(task: Matching, law: NoiseLaw) -> Check:
     effective = max(1.0, float(share.sum()))
     squared = float((weight * left * right).sum()) / effective
     chance = _CHANCE * math.sqrt(2 * float((scatter**2).sum())) / effective
+    count, squares = len(upper[0]), task.residual(one) * task.residual(two)
+    unexplained = float((squares / task.spread(moments))[upper].sum())
     return Check(
-        squared <= _UNSOLVED + chance, math.sqrt(max(squared, 0.0)), _far(task, law, one, two)
+        squared <= _UNSOLVED + chance,
+        math.sqrt(max(squared, 0.0)),
+        _far(task, law, one, two),
+        unexplained > count + _SURPRISE * math.sqrt(2 * count),
+        unexplained + PENALTY * effective,
     )
 
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from itertools import count
 
 import numpy as np
@@ -24,7 +25,7 @@ import numpy as np
 from privfield.checks import check_rng, is_word
 from privfield.errors import InputError
 from privfield.estimation.moments.exact import ExactMoments, fits
-from privfield.estimation.moments.matched import Matched, check
+from privfield.estimation.moments.matched import Check, Matched, check
 from privfield.estimation.moments.newton import Matching
 from privfield.estimation.moments.prior import choose_prior, field_variance
 from privfield.inference.contraction.plan import QUICK_BYTES
@@ -82,14 +83,14 @@ def match_moments(
     def next_round() -> None:
         tell("matching moments", next(rounds))
 
+    size = len(moments.names)
     if method == "sampled":
-        chains = Chains(len(moments.names), generator)
         with one_thread():
-            task = _by_chains(moments, shrinkage, chains, next_round)
-            found = check(task, moments.law)
+            solve = partial(_by_chains, shrinkage=shrinkage, tell=next_round)
+            task, found = _solved(moments, lambda: Chains(size, generator), solve, shrinkage)
     else:
-        task = _exact(moments, shrinkage, ExactMoments(len(moments.names), max_bytes), next_round)
-        found = check(task, moments.law)
+        solve = partial(_exact, shrinkage=shrinkage, tell=next_round)
+        task, found = _solved(moments, lambda: ExactMoments(size, max_bytes), solve, shrinkage)
     joint = task.theta
     model = IsingModel(joint[1:, 1:], joint[0, 1:], moments.names, stamp=moments.stamp)
     names = tuple(moments.names[v] for v in found.contradicted)
@@ -126,16 +127,45 @@ def _most_likely(target: Table, engine: ExactMoments, tell: Callable[[], None]) 
     return engine.joint(found.x, 0.0)
 
 
-def _exact(
-    moments: Moments, shrinkage: bool, engine: ExactMoments, tell: Callable[[], None]
-) -> Matching:
+def _solved(
+    moments: Moments,
+    engine: Callable[[], MomentEngine],
+    solve: Callable[[Matching], None],
+    shrinkage: bool,
+) -> tuple[Matching, Check]:
+    """The task with its θ, and what is to be said of it.
+
+    Where many variables hardly vary and much noise is on each mean, shrunk means leave products
+    over that look like those of a common cause, and which side of it is the likelier one is easily
+    missed. So where clearly more is left than noise explains, or equations are not solved, this is
+    done once more with all variables taken as nearly constant, whose products tell of means first.
+    The smaller estimated error wins.
+    """
+    task = _task(moments, engine())
+    solve(task)
+    found = check(task, moments.law)
+    if shrinkage and (found.contradicted or found.surprising or not found.converged):
+        other = _task(moments, engine())
+        other.fixed[:] = True
+        solve(other)
+        again = check(other, moments.law)
+        if (bool(again.contradicted), again.error) < (bool(found.contradicted), found.error):
+            return other, again
+    return task, found
+
+
+def _task(moments: Moments, engine: MomentEngine) -> Matching:
+    return Matching(joint_moments(moments), moments.rows, moments.law, engine)
+
+
+def _exact(task: Matching, *, shrinkage: bool, tell: Callable[[], None]) -> None:
     tell()
-    task = _task(moments, engine)
+    engine = task.chains
+    assert isinstance(engine, ExactMoments)
     if not shrinkage:
-        task.theta = _most_likely(joint_moments(moments), engine, tell)
+        task.theta = _most_likely(task.target, engine, tell)
     elif not _chosen(task, tell).settle(_EXACT_ROUNDS, tell, tolerance=_EXACT_TOLERANCE):
         _polish(task, engine, tell)
-    return task
 
 
 def _polish(task: Matching, engine: ExactMoments, tell: Callable[[], None]) -> None:
@@ -162,26 +192,18 @@ def _polish(task: Matching, engine: ExactMoments, tell: Callable[[], None]) -> N
     task.theta = engine.joint(best, 0.0)
 
 
-def _by_chains(
-    moments: Moments, shrinkage: bool, chains: Chains, tell: Callable[[], None]
-) -> Matching:
-    task = _task(moments, chains)
-    sweeps = chains.sweeps(1 / task.scatter, 4, 100)
+def _by_chains(task: Matching, *, shrinkage: bool, tell: Callable[[], None]) -> None:
+    sweeps = task.chains.sweeps(1 / task.scatter, 4, 100)
     if not shrinkage:
         # nothing holds the noise of chains back that all those weights pick up: draw more
         task.settle(_SETTLE, tell, sweeps=sweeps)
         task.theta = task.average(sweeps, tell)
-        return task
+        return
     _chosen(task, tell).settle(_LAST, tell)
     found, error = task.theta, task.misfit(sweeps)
     task.theta = task.average(sweeps, tell)
     if task.misfit(sweeps) >= 1.5 * error:
         task.theta = found
-    return task
-
-
-def _task(moments: Moments, engine: MomentEngine) -> Matching:
-    return Matching(joint_moments(moments), moments.rows, moments.law, engine)
 
 
 def _chosen(task: Matching, tell: Callable[[], None]) -> Matching:

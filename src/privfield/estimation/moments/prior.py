@@ -26,7 +26,7 @@ from privfield.inference.factors import Table
 
 _LEAST, _MOST = 2.0**-16, 1.0  # τ² that are tried
 _FACTOR = 4.0  # between one τ² and the next
-_PENALTY = 2.5  # per parameter: 2 would be unbiased; more, since τ² is chosen by the same numbers
+PENALTY = 2.5  # per parameter: 2 would be unbiased; more, since τ² is chosen by the same numbers
 _SETTLE = 6  # rounds at each τ²; twice as many after a change of the edges
 _BURN_IN = 20  # sweeps
 _REACH = 2  # pairs that stand out for each of the forest: more of them are moments at a distance
@@ -250,7 +250,7 @@ class _Choice:
         share = float((curvature / (curvature + self.task.scatter / variance)).sum()) / 2
         edges = int(self.edges.sum())
         share *= 1 - edges / self.pairs
-        return _PENALTY * share + math.log(self.pairs) * edges
+        return PENALTY * share + math.log(self.pairs) * edges
 
     def _stand_out(self, trial: _Trial) -> Mask:
         """Which weights do; their own τ² is kept in `alone`.
