@@ -1,5 +1,6 @@
 """From moments to models: brute-force maximum likelihood, agreement of engines, odd data."""
 
+from dataclasses import replace
 from itertools import combinations, product
 
 import numpy as np
@@ -582,3 +583,14 @@ def test_bad_input_is_refused():
         match_moments(wide, method="exact")
     with pytest.raises(pf.InputError, match="rng"):
         match_moments(m, rng=3)
+
+
+@pytest.mark.parametrize("second", [2300.0, 2100.0])
+def test_of_two_models_the_smaller_estimated_error_wins(monkeypatch, second):
+    """A contradicted pair, as chance brings it now and then, gives no way to a worse model."""
+    first = matched.Check(True, 0.1, (3,), False, 2200.0)
+    checks = iter([first, replace(first, contradicted=(), error=second)])
+    monkeypatch.setattr(moment_matching, "check", lambda task, law: next(checks))
+    rows = np.where(np.random.default_rng(0).random((500, 5)) < 0.5, 1, -1)
+    found = solve_moments(measure_moments(rows, pf.ZCDP(1), insecure_seed=0))
+    assert len(found.contradicted) == (second > first.error)

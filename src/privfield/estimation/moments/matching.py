@@ -149,7 +149,7 @@ def _solved(
         other.fixed[:] = True
         solve(other)
         again = check(other, moments.law)
-        if (bool(again.contradicted), again.error) < (bool(found.contradicted), found.error):
+        if again.error < found.error:
             return other, again
     return task, found
 
