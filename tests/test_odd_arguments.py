@@ -9,9 +9,11 @@ from fractions import Fraction
 
 import networkx as nx
 import numpy as np
+import pandas as pd
 import pytest
 
 import privfield as pf
+from privfield.checks import check_max_bytes
 from privfield.privacy.mechanism import Mechanism
 from privfield.reporting.report import build_page
 
@@ -179,3 +181,27 @@ def test_a_budget_is_no_cost():
     """A cost is what was spent; what it may be spent on is not said."""
     with pytest.raises(pf.InputError, match=r"budget must be pf.PureDP, .* got Cost"):
         pf.measure(ROWS, SCHEMA, ["a"], pf.Cost(0.1, 0))
+
+
+@pytest.mark.parametrize("kind", [np.array, pd.Index, pd.Series, dict.fromkeys], ids=str)
+def test_names_may_be_any_list(kind):
+    """Also what pandas and numpy call a list, or the keys of a dict."""
+    learner = pf.MarginalLearner(pf.ZCDP(1), schema=pf.Schema({"a": 2, "b": 2}))
+    rows = np.random.default_rng(1).integers(0, 2, (500, 2))
+    models, names = [learner.fit(rows).model_ for _ in range(2)], kind(["here", "there"])
+    names = names.keys() if isinstance(names, dict) else names
+    assert [site.name for site in pf.pool(models, names=names).card.sites] == ["here", "there"]
+    assert pf.compare(*models, names=names).names == ("here", "there")
+
+
+def test_thresholds_and_outcomes_may_be_any_list():
+    schema = pf.Schema({"a": pf.Ordered([0, 1]), "b": pf.Ordered([0, 1])})
+    for thresholds in ({"a": [0, 0.1], "b": [0, 0.2]}.values(), pd.Series([[0, 0.1], [0, 0.2]])):
+        found = pf.OrdinalModel(schema, np.zeros((2, 2)), thresholds)
+        assert [tuple(each) for each in found.thresholds] == [(0, 0.1), (0, 0.2)]
+    network = pf.NetworkIsing(np.array([[0, 1.0], [1, 0]]), 0.1)
+    assert network.statistic(np.array([1, -1], dtype=object)) == network.statistic([1, -1])
+
+
+def test_room_may_be_a_number_of_numpy():
+    check_max_bytes(np.int64(10**9))

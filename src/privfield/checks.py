@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sized
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,12 +57,11 @@ def is_word(value: object, legal: Collection[str]) -> bool:
 
 
 def length_of(value: object) -> int | None:
-    """Of a list, tuple or array; None of what has no length, or is one text."""
-    if isinstance(value, np.ndarray):
-        return len(value) if value.ndim else None
-    if isinstance(value, str | bytes) or not isinstance(value, Sequence):
+    """Of a list, an array, a column of a frame …; None of texts and what has no order."""
+    other = isinstance(value, str | bytes | set | frozenset | Mapping)
+    if other or not isinstance(value, Sized) or getattr(value, "shape", (0,)) == ():
         return None
-    return len(value)
+    return len(value) if isinstance(value, Iterable) else None
 
 
 def check_one_of(value: object, name: str, legal: Collection[str]) -> None:
@@ -102,7 +101,7 @@ def check_level(level: object) -> float:
 
 def check_max_bytes(value: object) -> None:
     """Refuse what is no room for exact inference."""
-    number = isinstance(value, int | float) and not isinstance(value, bool)
+    number = isinstance(value, int | float | np.integer) and not isinstance(value, bool)
     if not number or not (0 < value <= LARGEST or value == float("inf")):  # type: ignore[operator]
         raise InputError(f"max_bytes must be a number above 0; got {shown(value)}.")
 

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from privfield.algebra.contrasts import Scope
+from privfield.checks import length_of
 from privfield.errors import InputError
 from privfield.estimation.estimate import estimate
 from privfield.estimation.tables.interactions import among_answered, interactions
@@ -55,7 +56,7 @@ def pool(sites: Sequence[Any], *, names: Sequence[str] | None = None, overlap: b
     releases = [_release(site, number) for number, site in enumerate(_several(sites), 1)]
     labels = [f"site {n}" for n in range(1, len(releases) + 1)]
     if names is not None:
-        if isinstance(names, str) or not isinstance(names, Sequence):
+        if length_of(names) is None:
             raise InputError(f"names must list those of the sites; got {type(names).__name__}.")
         labels = [*names]
     if len(labels) != len(releases) or not all(isinstance(each, str) for each in labels):

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -124,7 +125,7 @@ class NetworkIsing(SpinModel):
             values = np.asarray(outcomes)
         except ValueError:  # lists of unequal length
             values = np.array("")
-        if values.dtype.kind not in "biuf":
+        if values.dtype.kind not in "biuf" and not all(isinstance(v, Real) for v in values.flat):
             raise InputError("outcomes must be an array of numbers: above 0 is +1.")
         states = np.atleast_2d(np.where(values > 0, 1.0, -1.0))
         if states.shape[1] != self.couplings.shape[0]:

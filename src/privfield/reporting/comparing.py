@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from privfield._version import __version__
-from privfield.checks import check_level, check_rng, shown
+from privfield.checks import check_level, check_rng, length_of, shown
 from privfield.errors import InputError
 from privfield.estimation.estimate import estimate
 from privfield.estimation.items.edges import ItemUncertainty
@@ -149,7 +149,7 @@ def compare(
     """
     check_level(level)
     check_negligible(negligible)
-    own = tuple(names) if isinstance(names, Sequence) else ()
+    own = () if length_of(names) is None else tuple(names)
     if len(own) != 2 or not all(isinstance(each, str) and each for each in own):
         raise InputError(f"names must be two names for the groups; got {shown(names)}.")
     random = None if rng is None else check_rng(rng)

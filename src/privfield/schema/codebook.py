@@ -29,7 +29,7 @@ _NO_ANSWER = re.compile(  # how labels begin that mean no answer
     r"\W*(?:\d+\W+)?(?:"
     r"no (?:answer|response|opinion)|(?:do not|don.?t|didn.?t|does not) know|dk\b|d\.k\.|refus"
     r"|(?:question )?not (?:answered|applicable|asked|ascertained|stated|available)"
-    r"|inap|n/a\b|na$|missing|skipped|prefer not|would rather not|unknown"
+    r"|inap(?:\b|plic)|n/a\b|na$|missing|skipped|prefer not|would rather not|unknown"
     r"|keine? (?:angaben?|antwort|meinung)|k\. ?a\.|wei(?:ß|ss) nicht|verweiger|nicht gefragt"
     r"|sans (?:réponse|opinion)|non[- ]réponse|(?:je )?ne sai[ts] pas|nsp\b"
     r"|no (?:sabe|sé|contesta|responde)|ns/nc|non (?:sa|so|risponde)\b|nessuna risposta"

@@ -143,7 +143,7 @@ def short_names(paths: Sequence[str]) -> list[str]:
     stems = [Path(path).stem for path in paths]
     if len(set(stems)) == len(stems):
         return stems
-    return [str(Path(path).with_suffix("")) for path in paths]
+    return [os.path.splitext(path)[0] for path in paths]
 
 
 def load_field(path: str) -> Model:
