@@ -183,7 +183,9 @@ def test_a_budget_is_no_cost():
         pf.measure(ROWS, SCHEMA, ["a"], pf.Cost(0.1, 0))
 
 
-@pytest.mark.parametrize("kind", [np.array, pd.Index, pd.Series, dict.fromkeys], ids=str)
+@pytest.mark.parametrize(
+    "kind", [np.array, pd.Index, pd.Series, dict.fromkeys], ids=["array", "index", "series", "keys"]
+)
 def test_names_may_be_any_list(kind):
     """Also what pandas and numpy call a list, or the keys of a dict."""
     learner = pf.MarginalLearner(pf.ZCDP(1), schema=pf.Schema({"a": 2, "b": 2}))
